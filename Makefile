@@ -1,0 +1,80 @@
+# make demo   set up what is needed and run the main job
+# make test   set up what is needed and check everything: lint, format, types, layers, tests, README examples
+#
+# Each works alone in a clean clone: it needs Python 3.11+, git and make, and keeps to its own folder, $(VENV).
+
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
+USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
+PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check lint format types layers pytest bench-decomposition clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed ## set up, then decompose a tensor and report it
+	@$(PY) examples/decompose_a_tensor.py
+
+test: lint types layers pytest ## set up, then lint, format check, types, layers, tests, README examples
+
+lint: $(VENV)/.installed-dev ## ruff: rules and format, changing nothing
+	@echo "== lint and format"
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/.installed-dev ## mypy --strict on the library
+	@echo "== types"
+	@$(VENV)/bin/mypy
+
+layers: $(VENV)/.installed-dev ## imports point down the flow
+	@echo "== layers"
+	@$(VENV)/bin/lint-imports --no-logo
+
+pytest: $(VENV)/.installed-dev ## the tests and the README examples alone
+	@echo "== tests and README examples"
+	@$(PY) -m pytest
+
+format: $(VENV)/.installed-dev ## ruff: mend what it can
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+bench-decomposition: $(VENV)/.installed-bench ## side by side with the peers; rewrites the README table
+	@$(PY) -m benchmarks decomposition
+
+clean: ## remove the virtual environment and the caches
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: an environment is made once, and installed into again when pyproject.toml changes.
+
+$(VENV)/.created:
+	@for candidate in $(PYTHONS); do \
+	    if "$$candidate" -c '$(USABLE)' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "odeco needs Python 3.11 or newer with its venv module (on Debian: python3-venv). Tried: $(PYTHONS)." >&2; \
+	    echo "Install one, or name it: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=/path/to/python3.11" >&2; \
+	    exit 1; \
+	fi; \
+	echo "== creating $(VENV) with $$("$$found" --version) ($$found)"; \
+	"$$found" -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
+	@echo "== installing odeco"
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
+	@echo "== installing odeco and its development tools (a minute or two, once)"
+	@$(PIP_INSTALL) --editable ".[dev]"
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
+	@echo "== installing odeco and its peers for the benchmarks (a few minutes, once)"
+	@$(PIP_INSTALL) --editable ".[bench]"
+	@touch $@ $(VENV)/.installed

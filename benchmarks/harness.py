@@ -1,0 +1,98 @@
+"""What every benchmark needs: a clock, the machine's limits, result files, and tables written from them."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+FIGURES = ROOT / "docs" / "figures"
+
+
+def seconds(function: Callable[[], Any], repeats: int = 5) -> float:
+    """The median of several runs after one that warms up caches (and compiles, where anything compiles)."""
+    function()
+    return float(np.median([once(function) for _ in range(repeats)]))
+
+
+def once(function: Callable[[], Any]) -> float:
+    """One run, for what takes long."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """BLAS limited to `count` threads for everything inside."""
+    with threadpool_limits(count):
+        yield
+
+
+def gemm_speed(dtype: Any, size: int = 1200) -> float:
+    """Flops per second of a square matrix product: the limit that other figures are shares of."""
+    a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(dtype)
+    a @ b
+    return 2.0 * size**3 / min(once(lambda: a @ b) for _ in range(5))
+
+
+def environment(packages: Iterable[str]) -> dict[str, Any]:
+    """Versions and processor; no host name, no path."""
+    return {
+        "python": platform.python_version(),
+        "processor": _processor(),
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def save(name: str, result: dict[str, Any]) -> Path:
+    """Write a result file; tables are made from it and from nothing else."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    return path
+
+
+def load(name: str) -> dict[str, Any]:
+    """Read a result file."""
+    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return loaded
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def write_between(path: Path, marker: str, content: str) -> None:
+    """Replace what stands between ``<!-- marker -->`` and ``<!-- /marker -->``."""
+    text = path.read_text()
+    start, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    before, rest = text.split(start, 1)
+    after = rest.split(end, 1)[1]
+    path.write_text(f"{before}{start}\n{content}\n{end}{after}")
+
+
+def read_between(path: Path, marker: str) -> str:
+    """What stands between the markers now."""
+    return path.read_text().split(f"<!-- {marker} -->\n", 1)[1].split(f"\n<!-- /{marker} -->", 1)[0]

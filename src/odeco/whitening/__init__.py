@@ -1,0 +1,7 @@
+"""Whitening: explicit and randomized, W and its lift in one object (sections 4.3 and 6.1.2 of the paper)."""
+
+from __future__ import annotations
+
+from odeco.whitening.whitener import Whitener, whiten
+
+__all__ = ["Whitener", "whiten"]

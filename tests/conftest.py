@@ -1,0 +1,29 @@
+"""Settings and fixtures that every test shares."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # figures are drawn, never shown
+
+# No deadline: a busy machine is not a bug. Derandomized: a failure is the same failure tomorrow.
+settings.register_profile("odeco", deadline=None, derandomize=True, max_examples=30)
+settings.load_profile("odeco")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str], dict[str, np.ndarray]]:
+    """Load a real data set by name, or skip: ``real_data("penguins")["X"]``."""
+    folder = os.environ.get("ODECO_DATA")
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        if not folder:
+            pytest.skip("ODECO_DATA is not set: name the folder of real data sets to run this test")
+        with np.load(Path(folder) / f"{name}.npz", allow_pickle=False) as data:
+            return dict(data)
+
+    return load
