@@ -1,5 +1,10 @@
 """Runs the examples of README.md, of docs/ and of the docstrings as tests."""
 
+import os
+
+# Before numpy is imported. Two BLAS threads on a busy machine can be ten times slower than one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from sybil import Sybil
 from sybil.document import PythonDocStringDocument
 from sybil.parsers.doctest import DocTestParser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +11,9 @@ from numpy.typing import ArrayLike
 from ._random import RandomState, as_generator
 from .tensors import operator_norm_lower_bound, rank_one_sum, symmetrize
 from .tensors.algebra import Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ def odeco_tensor(
         raise ValueError(f"eigenvalues must have length rank = {rank}, got shape {values.shape}.")
     if not 1 <= values.size <= n:
         raise ValueError(f"rank must be between 1 and n = {n}, got {values.size}.")
+    if not np.all(np.isfinite(values)) or np.any(values == 0):
+        raise ValueError(f"eigenvalues must be finite and not zero, got {values}.")
+    if not 0 <= noise < np.inf:
+        raise ValueError(f"noise must be 0 or positive, got {noise}.")
     rng = as_generator(random_state)
     vectors, triangular = np.linalg.qr(rng.standard_normal((n, values.size)))
     vectors = vectors * np.sign(np.diag(triangular))  # uniformly distributed frames
@@ -74,3 +82,76 @@ def symmetric_noise(n: int, *, order: int = 3, operator_norm: float = 1.0, rando
     error = symmetrize(rng.standard_normal((n,) * order))
     error *= operator_norm / operator_norm_lower_bound(error, random_state=rng).value
     return error
+
+
+@dataclass(frozen=True, eq=False)
+class TopicSample:
+    """Documents drawn from a topic model, and the truth.
+
+    Attributes
+    ----------
+    counts : (n, d) CSR array
+        Words of each document.
+    topics : (k, d)
+        Word probabilities of each topic.
+    proportions : (n, k)
+        Topic proportions of each document; one 1 per row in the single topic model.
+    prior : (k,)
+        Dirichlet parameters, or the weights of the single topic model.
+    """
+
+    counts: csr_array
+    topics: Floats
+    proportions: Floats
+    prior: Floats
+
+
+def zipf_topics(k: int, d: int, *, concentration: float = 0.05, random_state: RandomState = None) -> Floats:
+    """Topics drawn from a Dirichlet with parameters proportional to 1 / rank: a few common words, many rare ones."""
+    rng = as_generator(random_state)
+    base = 1.0 / np.arange(1, d + 1)
+    return rng.dirichlet(np.maximum(concentration * d * base / base.sum(), 1e-3), size=k)
+
+
+def lda_documents(
+    n: int, topics: ArrayLike, alpha: ArrayLike, *, mean_length: float = 60.0, random_state: RandomState = None
+) -> TopicSample:
+    """Documents of latent Dirichlet allocation (section 3.2.4): lengths Poisson with the given mean, at least 5."""
+    rng = as_generator(random_state)
+    prior = np.asarray(alpha, dtype=float)
+    proportions = rng.dirichlet(prior, size=n)
+    return _draw_documents(np.asarray(topics, dtype=float), proportions, prior, mean_length, rng)
+
+
+def single_topic_documents(
+    n: int, topics: ArrayLike, weights: ArrayLike, *, mean_length: float = 60.0, random_state: RandomState = None
+) -> TopicSample:
+    """Documents of the exchangeable single topic model (section 3.1)."""
+    rng = as_generator(random_state)
+    prior = np.asarray(weights, dtype=float)
+    chosen = rng.choice(prior.size, size=n, p=prior)
+    return _draw_documents(np.asarray(topics, dtype=float), np.eye(prior.size)[chosen], prior, mean_length, rng)
+
+
+def _draw_documents(
+    topics: Floats, proportions: Floats, prior: Floats, mean_length: float, rng: np.random.Generator
+) -> TopicSample:
+    """All words of one topic at once, by inversion of its distribution function."""
+    from scipy.sparse import coo_array
+
+    n, d = proportions.shape[0], topics.shape[1]
+    lengths = np.maximum(rng.poisson(mean_length, size=n), 5)
+    per_topic = rng.multinomial(lengths, proportions)
+    words = np.empty(lengths.sum(), dtype=np.int64)
+    documents = np.empty_like(words)
+    filled = 0
+    for topic, numbers in zip(topics, per_topic.T, strict=True):
+        size = int(numbers.sum())
+        part = slice(filled, filled + size)
+        cumulative = np.cumsum(topic)
+        words[part] = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right").clip(max=d - 1)
+        documents[part] = np.repeat(np.arange(n), numbers)
+        filled += size
+    counts = coo_array((np.ones(words.size, dtype=np.float32), (documents, words)), shape=(n, d)).tocsr()
+    counts.sum_duplicates()
+    return TopicSample(counts, topics, proportions, prior)

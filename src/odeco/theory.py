@@ -91,7 +91,7 @@ def quadratic_convergence_bound(eigenvalues: ArrayLike, overlaps: ArrayLike, t: 
         raise ValueError("Lemma 5.1 needs a unique largest |lambda_i v_i' theta_0|, but the two largest are equal.")
     others = np.delete(values, first)
     factor = 2 * values[first] ** 2 * np.sum(1 / others**2)
-    return float(factor * (strength[second] / strength[first]) ** (2.0 ** (t + 1)))
+    return float(factor * (strength[second] / strength[first]) ** (2.0 ** min(t + 1, 1000)))
 
 
 def rayleigh_quotient(tensor: ArrayLike | SymmetricTensor, vector: ArrayLike) -> float:

@@ -132,7 +132,7 @@ def _settle(
                 f"that a tensor of pure noise of this size shows).",
                 f"Ask for rank {values.size - low} or use rank=None; more samples lower the noise."
                 if low < values.size
-                else "No component stands out: more samples lower the noise.",
+                else "No component stands out: use method='auto' if another was used; more samples lower the noise.",
             )
     if not status.ok:
         return status

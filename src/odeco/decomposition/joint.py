@@ -26,7 +26,7 @@ def joint_diagonalization(
     Parameters
     ----------
     n_slices : int, optional
-        m, default `rank`: as many slices as there are directions, so that every component has one of its own.
+        m, default as many slices as there are directions to tell apart, so that every component has one of its own.
     n_iter : int
         Cap on sweeps over all pairs of columns.
     tol : float
@@ -34,12 +34,13 @@ def joint_diagonalization(
     """
     check_count("n_iter", n_iter)
     check_positive("tol", tol)
-    count = rank if n_slices is None else n_slices
-    check_count("n_slices", count)
+    if n_slices is not None:
+        check_count("n_slices", n_slices)
     assert isinstance(tensor, ExplicitTensor)  # the door lets no other in
-    basis = leading_subspace(tensor, rank) if rank < tensor.dimension else np.eye(rank)
-    core = compress(tensor, basis) if rank < tensor.dimension else tensor
-    frame, sweeps, largest = _jacobi(_slices(core, count, rng), n_iter, tol)
+    basis = _component_space(tensor, rank)
+    core = compress(tensor, basis) if basis.shape[1] < tensor.dimension else tensor
+    frame, sweeps, largest = _jacobi(_slices(core, n_slices or core.dimension, rng), n_iter, tol)
+    frame = frame[:, np.argsort(-np.abs(core.values(frame)), kind="stable")[:rank]]
     status = CONVERGED
     if largest > tol:
         status = Status(
@@ -48,6 +49,18 @@ def joint_diagonalization(
             "Raise n_iter, or use method='auto'.",
         )
     return Found(basis @ frame, sweeps, status)
+
+
+def _component_space(tensor: ExplicitTensor, rank: int) -> Floats:
+    """Where at least `rank` components live: leading singular vectors of the flattening, up to a gap of a factor 2.
+
+    A tensor with more components than asked for has no gap at `rank`, and a part of their space holds none of them.
+    """
+    n, width = tensor.dimension, rank
+    squares = np.linalg.eigvalsh(tensor.gram)[::-1]
+    while width < n and squares[width] > squares[width - 1] / 4:
+        width += 1
+    return leading_subspace(tensor, width) if width < n else np.eye(n)
 
 
 def _slices(tensor: ExplicitTensor, count: int, rng: np.random.Generator) -> Floats:

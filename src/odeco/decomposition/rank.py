@@ -10,7 +10,8 @@ from ..tensors.algebra import Floats
 
 # The largest |E(u, .., u)| of a symmetrised Gaussian tensor is c sqrt(n) s, where s is the standard deviation of
 # E(u, .., u) at a fixed unit u. As n grows c is the ground state energy of the spherical p-spin model, 1.657 at order 3
-# and 1.794 at order 4; at finite n it is larger, and these values cover it (tests/theorems/test_noise_threshold.py).
+# and 1.794 at order 4; at finite n its mean is smaller and its spread larger, and these values cover all but a few
+# per cent of draws (tests/theorems/test_noise_threshold.py).
 _NOISE_CONSTANT = {3: 1.9, 4: 2.1}
 # At a maximum of pure noise the tangent part of (p - 1) E(I, I, v, ..) is a random symmetric matrix whose spectrum ends
 # at 2 sqrt((p - 1) / p) sqrt(n) s (1.633 and 1.732 sqrt(n) s), so a value at the threshold contracts at this rate.

@@ -70,7 +70,8 @@ class Decomposition:
     Attributes
     ----------
     eigenvalues : (r,)
-        Positive at order 3 (the sign moves into the vector), of either sign at order 4.
+        T(v, .., v), of the deflated tensor for the power methods. Positive at order 3 (the sign moves into the
+        vector), of either sign at order 4.
     eigenvectors : (n, r)
         Unit columns.
     residual : float

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..tensors import Deflated, ExplicitTensor, SymmetricTensor
 from ..tensors.algebra import Floats
-from .finish import CONVERGED, Found
+from .finish import Found
 from .options import check_count, check_shift
-from .power import power_updates, random_unit
+from .power import convergence, extract, power_updates, random_unit
 from .result import Status, StatusCode
 
 
@@ -43,13 +43,15 @@ def power_method_stopping(
     assert isinstance(tensor, ExplicitTensor)  # the door lets no other in: the condition needs Frobenius norms
     deflated = Deflated(tensor)
     exhausted: list[int] = []
+    moved: list[float] = []
     for j in range(rank):
         theta, accepted = _accepted_start(deflated, rank - j, rng, n_iter, cap, shift)
         if not accepted:
             exhausted.append(j)
         vector = power_updates(deflated, theta[:, None], n_iter, shift)
-        deflated.remove(float(deflated.values(vector)[0]), vector[:, 0])
-    return Found(deflated.removed.vectors, 2 * n_iter, _status(exhausted, cap), deflated.removed.weights)
+        moved.append(extract(deflated, vector))
+    status = _status(exhausted, cap) if exhausted else convergence(moved, n_iter)
+    return Found(deflated.removed.vectors, 2 * n_iter, status, deflated.removed.weights)
 
 
 def _accepted_start(
@@ -74,12 +76,10 @@ def _accepted_start(
 
 
 def _status(exhausted: list[int], cap: int) -> Status:
-    if not exhausted:
-        return CONVERGED
     return Status(
         StatusCode.RESTARTS_EXHAUSTED,
         f"no start met the stopping condition within {cap} restarts for {len(exhausted)} components "
         f"(first: number {exhausted[0]}); their best starts were used.",
-        "Either the Frobenius norm of the noise is too large for Algorithm 2 (use method='auto' or 'power'), or the "
-        "rank is lower than asked for (use rank=None).",
+        "Either the tensor has more or fewer components than asked for (use rank=None), or the Frobenius norm of its "
+        "noise is too large for Algorithm 2 (use method='auto' or 'power').",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .algebra import Floats
@@ -36,8 +38,8 @@ class RankOneSum(SymmetricTensor):
         scaled = self.vectors * (self.weights * (vector @ self.vectors) ** (self.order - 2))
         return np.asarray(scaled @ self.vectors.T)
 
-    @property
-    def norm(self) -> float | None:
+    @cached_property
+    def norm(self) -> float | None:  # type: ignore[override]
         """From the m x m Gram matrix of the terms; None where that matrix would be large."""
         if self.weights.size > _NORM_TERMS:
             return None

@@ -36,6 +36,8 @@ def as_symmetric_tensor(tensor: ArrayLike | SymmetricTensor) -> SymmetricTensor:
     if len(set(given.shape)) != 1 or given.shape[0] == 0:
         raise ValueError(f"tensor must be cubic (all sides equal, at least 1), got shape {given.shape}.")
     precision = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
+    if given.flags.f_contiguous:
+        given = given.T  # the same tensor, without a copy
     array = np.ascontiguousarray(given, dtype=np.float64)
     explicit = ExplicitTensor(array)
     if not np.isfinite(explicit.scale):
