@@ -39,7 +39,7 @@ class RankOneSum(SymmetricTensor):
         return np.asarray(scaled @ self.vectors.T)
 
     @cached_property
-    def norm(self) -> float | None:  # type: ignore[override]
+    def norm(self) -> float | None:
         """From the m x m Gram matrix of the terms; None where that matrix would be large."""
         if self.weights.size > _NORM_TERMS:
             return None

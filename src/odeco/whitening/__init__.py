@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from odeco.whitening.randomized import WordRange, whiten_words, word_range
 from odeco.whitening.whitener import Whitener, whiten
 
-__all__ = ["Whitener", "whiten"]
+__all__ = ["Whitener", "WordRange", "whiten", "whiten_words", "word_range"]

@@ -137,10 +137,14 @@ def check_n_components(n_components: int, n_features: int) -> None:
         )
 
 
-def check_spectrum(eigenvalues: FloatArray, n_components: int, *, tolerance: float) -> None:
+def check_spectrum(
+    eigenvalues: FloatArray, n_components: int, *, tolerance: float, allow_indefinite: bool = False
+) -> None:
     """Raise unless the first k eigenvalues (descending) are positive and outweigh the negative ones.
 
-    ``tolerance`` is the rounding level relative to the first eigenvalue (d times machine epsilon).
+    ``tolerance`` is the rounding level relative to the first eigenvalue (d times machine epsilon). With
+    ``allow_indefinite`` large negative eigenvalues pass: estimators on real data report them instead, for real
+    documents are never quite exchangeable.
     """
     kth, lowest = float(eigenvalues[n_components - 1]), float(eigenvalues[-1])
     floor = tolerance * max(float(eigenvalues[0]), 0.0)
@@ -151,7 +155,7 @@ def check_spectrum(eigenvalues: FloatArray, n_components: int, *, tolerance: flo
             f"{n_components} is {kth:.3g}). {_describe(eigenvalues, n_components)} "
             f"Lower n_components{f' to {rank} or less' if rank else ''}, or check that M2 is a second moment."
         )
-    if -lowest >= kth:
+    if -lowest >= kth and not allow_indefinite:
         raise ValueError(
             f"M2 is indefinite: its lowest eigenvalue {lowest:.3g} is as large in magnitude as eigenvalue "
             f"{n_components}, {kth:.3g}. {_describe(eigenvalues, n_components)} "

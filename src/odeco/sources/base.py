@@ -1,0 +1,86 @@
+"""What a source is: batches of rows that can be read as often as needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a count matrix, checked and in one form.
+
+    Attributes
+    ----------
+    counts : (m, d) CSR array of float32 or float64
+        Canonical: columns sorted, no duplicates. It may share memory with the caller's data and is never written to.
+    lengths : (m,) array
+        Row sums: the number of words of each document.
+    weights : (m,) array or None
+        Weight of each row; None means 1 each.
+    """
+
+    counts: sparse.csr_array = field(repr=False)
+    lengths: NDArray[np.float64] = field(repr=False)
+    weights: NDArray[np.float64] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def row_weights(self) -> NDArray[np.float64]:
+        """The weights, ones where none were given."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+
+class Source(ABC):
+    """Batches of rows, in the same order at every reading. Made by :func:`odeco.sources.as_source`."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of columns d."""
+
+    @property
+    def reiterable(self) -> bool:
+        """Whether the source can be read more than once."""
+        return True
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Batch]:
+        """One pass over the rows."""
+
+    def map(self, function: Callable[[Batch], Batch]) -> Source:
+        """A source of ``function(batch)``; the function must treat rows one by one and keep the columns."""
+        return MappedSource(self, function)
+
+
+class MappedSource(Source):
+    """Batches of another source, each passed through a function when it is read."""
+
+    def __init__(self, source: Source, function: Callable[[Batch], Batch]) -> None:
+        self._source, self._function = source, function
+
+    @property
+    def n_features(self) -> int:
+        return self._source.n_features
+
+    @property
+    def reiterable(self) -> bool:
+        return self._source.reiterable
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self._function, self._source)
+
+
+def require_passes(source: Source, n_passes: int) -> None:
+    """Raise unless ``source`` can be read ``n_passes`` times."""
+    if n_passes > 1 and not source.reiterable:
+        raise ValueError(
+            f"{n_passes} passes over the data are needed, but an iterator can be read only once: pass a function "
+            "that returns a new iterator at each call (or a list of batches), or use partial_fit."
+        )

@@ -1,0 +1,199 @@
+"""Randomized whitening of word pairs, by implicit products in a stated number of passes (section 6.1.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from odeco._random import RandomState, as_generator
+from odeco.moments import WordFrequencies, WordPairs
+from odeco.sources import as_source, require_passes
+from odeco.sources.base import Source
+from odeco.whitening.whitener import Whitener, check_n_components, check_spectrum
+
+Array = NDArray[np.float64]
+
+# Up to this many words the whole matrix is formed: one pass, and the eigenvalues are exact.
+_SMALL_VOCABULARY = 500
+# Part of the mean frequency 1/d that is added to each frequency before it becomes a scale, as regularized spectral
+# clustering does: without it a few documents of the rarest words, huge after scaling, can outweigh a component.
+_FREQUENCY_FLOOR = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class WordRange:
+    """Leading directions of the scaled word pairs ``S M2 S``, M2 = E[x1 (x) x2], S = diag(scale).
+
+    There are more of them than components were asked for (slack), best first, and the product of M2 with each
+    is known: every `whitener` of at most that many components follows without a further pass.
+
+    Attributes
+    ----------
+    frequencies : WordFrequencies
+        M1 and the lengths of the documents.
+    scale : (d,) array
+        About ``M1 ** -word_scale``, see `frequency_scale`; 0 for words that never occur.
+    directions : (d, m) array
+        Orthonormal Ritz vectors of ``S M2 S``.
+    images : (d, m) array
+        ``S M2 S @ directions``.
+    spectrum : (m,) array
+        Ritz values, descending: eigenvalues where the vocabulary is small, estimates from within elsewhere.
+    n_passes : int
+        How often the source was read.
+    work_eps : float
+        Machine epsilon of the products.
+    """
+
+    frequencies: WordFrequencies
+    scale: Array = field(repr=False)
+    directions: Array = field(repr=False)
+    images: Array = field(repr=False)
+    spectrum: Array = field(repr=False)
+    n_passes: int
+    work_eps: float = field(repr=False)
+
+    def whitener(self, n_components: int) -> Whitener:
+        """Whiten the first ``n_components`` directions: ``W^T M2 W = I``, lifted back through the scale."""
+        check_n_components(n_components, len(self.scale))
+        if n_components > len(self.spectrum):
+            raise ValueError(f"n_components={n_components} is larger than the {len(self.spectrum)} directions found.")
+        check_spectrum(self.spectrum, n_components, tolerance=10 * self.work_eps, allow_indefinite=True)
+        roots = np.sqrt(self.spectrum[:n_components])
+        matrix = self.scale[:, None] * self.directions[:, :n_components] / roots
+        # M2 W: for exact eigenvectors S^-1 U D^(1/2), otherwise half a power iteration better than that.
+        unscale = np.where(self.scale > 0, self.scale, np.inf)
+        lift = self.images[:, :n_components] / unscale[:, None] / roots
+        return Whitener(matrix, lift, self.spectrum)
+
+    def basis(self, n_directions: int | None = None) -> Array:
+        """``S U`` for the first directions U: the fixed basis on which a stream accumulates its moments."""
+        return self.scale[:, None] * self.directions[:, :n_directions]
+
+
+def word_range(
+    X: Any,
+    n_components: int,
+    *,
+    word_scale: float = 0.5,
+    n_oversamples: int = 10,
+    n_products: int = 3,
+    dtype: DTypeLike = np.float32,
+    random_state: RandomState = None,
+) -> WordRange:
+    """Find the leading directions of word pairs, scaled by word frequency.
+
+    Block Krylov: each product of M2 with ``n_components + n_oversamples`` vectors is one pass; all blocks after the
+    first, random one stay in the space, about ``(n_products - 1) * (n_components + n_oversamples)`` directions.
+    One more pass comes before for the frequencies. Vocabularies of up to 500 words, or no larger than that space, are
+    treated exactly, in two passes.
+
+    Parameters
+    ----------
+    X : Source or anything `odeco.sources.as_source` takes
+    n_components : int
+    word_scale : float
+        s: words are scaled by about ``M1 ** -s`` on both sides before the directions are found. 0 is the paper's
+        whitening; 1/2 gives every word the same variance, as in correspondence analysis.
+    n_oversamples : int
+        Extra columns of the random block.
+    n_products : int
+        Products with M2, at least 2.
+    dtype : float32 or float64
+        Of the products over the data.
+    random_state : int, Generator, RandomState or None
+    """
+    from odeco.kernels.tall import tall_product
+
+    source = as_source(X)
+    d = source.n_features
+    check_n_components(n_components, d)
+    _check_options(word_scale, n_oversamples, n_products, dtype)
+    width = min(n_components + n_oversamples, d)
+    exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
+    n_passes = 2 if exact else 1 + n_products
+    require_passes(source, n_passes)
+    frequencies = WordFrequencies(d).update_all(source)
+    scale = frequency_scale(frequencies.mean, word_scale)
+    if exact:
+        directions = np.eye(d)
+        images = _product(source, directions, scale, np.float64)
+    else:
+        start = as_generator(random_state).standard_normal((d, width))
+        directions, images = _krylov(source, start, scale, n_products, dtype)
+    spectrum, rotation = _ritz(directions, images)
+    eps = float(np.finfo(np.float64 if exact else np.dtype(dtype)).eps)
+    directions, images = tall_product(directions, rotation), tall_product(images, rotation)
+    return WordRange(frequencies, scale, directions, images, spectrum, n_passes, eps)
+
+
+def whiten_words(X: Any, n_components: int, **options: Any) -> Whitener:
+    """The whitener of E[x1 (x) x2] of a source of counts: ``word_range(X, n_components, **options).whitener(...)``."""
+    return word_range(X, n_components, **options).whitener(n_components)
+
+
+def frequency_scale(frequencies: Array, word_scale: float) -> Array:
+    """``(frequencies + 0.1 / d) ** -word_scale``, 0 for words that never occur."""
+    floor = _FREQUENCY_FLOOR / len(frequencies)
+    return np.where(frequencies > 0, (frequencies + floor) ** -word_scale, 0.0)
+
+
+def orthonormalize(block: Array) -> Array:
+    """An orthonormal basis of the columns, by two rounds over the Gram matrix.
+
+    Cholesky QR made rank revealing: LAPACK's QR of a tall block is several times slower than a product with its own
+    transpose. Two rounds bring the loss of orthogonality from the square of the condition number down to rounding.
+    """
+    from odeco.kernels.tall import tall_inner, tall_product
+
+    for _ in range(2):
+        values, vectors = np.linalg.eigh(tall_inner(block, block))
+        kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+        block = tall_product(block, vectors[:, kept] / np.sqrt(values[kept]))
+    return block
+
+
+def _krylov(source: Source, start: Array, scale: Array, n_products: int, dtype: DTypeLike) -> tuple[Array, Array]:
+    """An orthonormal basis of the Krylov space of ``S M2 S`` without its random start, and its image."""
+    from odeco.kernels.tall import tall_inner, tall_product
+
+    image = _product(source, start, scale, dtype)
+    blocks: list[Array] = []
+    images: list[Array] = []
+    for _ in range(n_products - 1):
+        for _ in range(2):  # twice is enough for orthogonality to the blocks before
+            for block in blocks:
+                image = image - tall_product(block, tall_inner(block, image))
+        blocks.append(orthonormalize(image))
+        image = _product(source, blocks[-1], scale, dtype)
+        images.append(image)
+    return np.hstack(blocks), np.hstack(images)
+
+
+def _product(source: Source, block: Array, scale: Array, dtype: DTypeLike) -> Array:
+    """``S M2 S @ block``, one pass."""
+    pairs = WordPairs((scale[:, None] * block).astype(dtype)).update_all(source)
+    return scale[:, None] * pairs.product
+
+
+def _ritz(directions: Array, images: Array) -> tuple[Array, Array]:
+    """Ritz values of the space, descending, and the rotation to its Ritz vectors."""
+    from odeco.kernels.tall import tall_inner
+
+    projected = tall_inner(directions, images)
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    return values[::-1].copy(), vectors[:, ::-1].copy()
+
+
+def _check_options(word_scale: float, n_oversamples: int, n_products: int, dtype: DTypeLike) -> None:
+    if not 0 <= word_scale <= 1:
+        raise ValueError(f"word_scale must be between 0 and 1, got {word_scale}.")
+    if n_oversamples < 0:
+        raise ValueError(f"n_oversamples must be at least 0, got {n_oversamples}.")
+    if n_products < 2:
+        raise ValueError(f"n_products must be at least 2, got {n_products}.")
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
