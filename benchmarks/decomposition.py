@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 import odeco
+from benchmarks import harness
 from odeco.decomposition import METHODS
 from odeco.metrics import match_components
 from odeco.simulate import OdecoSample, odeco_tensor
 from odeco.tensors import PackedTensor
 from odeco.theory import perturbation_bounds
-
-from . import harness
 
 NAME = "decomposition"
 SPECTRA = {"equal": lambda k: np.ones(k), "spread 1..10": lambda k: np.linspace(1, 10, k)}

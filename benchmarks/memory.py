@@ -8,8 +8,7 @@ import sys
 import numpy as np
 
 import odeco
-
-from . import harness
+from benchmarks import harness
 
 if __name__ == "__main__":
     # Everything that is loaded anyway comes before the first look at the clock of memory.

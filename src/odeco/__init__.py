@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from odeco import metrics, simulate, tensors, theory
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from odeco import completion, metrics, simulate, tensors, theory
 from odeco.decomposition import Decomposition, decompose
-from odeco.exceptions import MomentWarning
+from odeco.exceptions import MomentError, MomentWarning
 from odeco.recovery import decompose_moments
-from odeco.whitening import Whitener, whiten
+from odeco.whitening.whitener import Whitener, whiten
+
+if TYPE_CHECKING:
+    from odeco.models.lda import LatentDirichletAllocation
+    from odeco.models.single_topic import SingleTopicModel
 
 __version__ = "0.1.0.dev0"
+
+# Estimators are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+_ESTIMATORS = {
+    "SingleTopicModel": "odeco.models.single_topic",
+    "LatentDirichletAllocation": "odeco.models.lda",
+}
 
 # In the order of the flow.
 __all__ = [
     "tensors",
     "simulate",
     "metrics",
+    "completion",
     "theory",
     "whiten",
     "Whitener",
     "decompose",
     "Decomposition",
     "decompose_moments",
+    "SingleTopicModel",
+    "LatentDirichletAllocation",
+    "MomentError",
     "MomentWarning",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ESTIMATORS:
+        return getattr(import_module(_ESTIMATORS[name]), name)
+    raise AttributeError(f"module 'odeco' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ESTIMATORS])

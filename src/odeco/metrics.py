@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .tensors.algebra import Floats
+from odeco.tensors.algebra import Floats
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._random import RandomState, as_generator
-from .tensors import operator_norm_lower_bound, rank_one_sum, symmetrize
-from .tensors.algebra import Floats
+from odeco._random import RandomState, as_generator
+from odeco.tensors import operator_norm_lower_bound, rank_one_sum, symmetrize
+from odeco.tensors.algebra import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -13,9 +13,9 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._random import RandomState, as_generator
-from .tensors import SymmetricTensor, as_symmetric_tensor
-from .tensors.algebra import Floats
+from odeco._random import RandomState, as_generator
+from odeco.tensors import SymmetricTensor, as_symmetric_tensor
+from odeco.tensors.algebra import Floats
 
 
 @dataclass(frozen=True)

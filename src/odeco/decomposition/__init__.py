@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .door import METHODS, Method, decompose, run_method
-from .result import Certificate, Decomposition, Status, StatusCode
+from odeco.decomposition.door import METHODS, Method, decompose, run_method
+from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
 
 __all__ = ["METHODS", "Certificate", "Decomposition", "Method", "Status", "StatusCode", "decompose", "run_method"]

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._random import RandomState, as_generator
-from ..exceptions import MomentWarning
-from ..tensors import ExplicitTensor, SymmetricTensor, as_symmetric_tensor
-from .finish import Found, finish, relative_residual
-from .flattening import flattening_svd
-from .jennrich import one_slice
-from .joint import joint_diagonalization
-from .orthogonal import orthogonal_iteration
-from .power import power_method
-from .rank import rank_above_noise
-from .result import Certificate, Decomposition, Status, StatusCode
-from .stopping import power_method_stopping
+from odeco._random import RandomState, as_generator
+from odeco.decomposition.finish import Found, finish, relative_residual
+from odeco.decomposition.flattening import flattening_svd
+from odeco.decomposition.jennrich import one_slice
+from odeco.decomposition.joint import joint_diagonalization
+from odeco.decomposition.orthogonal import orthogonal_iteration
+from odeco.decomposition.power import power_method
+from odeco.decomposition.rank import rank_above_noise
+from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
+from odeco.decomposition.stopping import power_method_stopping
+from odeco.exceptions import MomentWarning
+from odeco.tensors import ExplicitTensor, SymmetricTensor, as_symmetric_tensor
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..tensors import ExplicitTensor, SymmetricTensor
-from ..tensors.algebra import Floats
-from .rank import NOISE_CONTRACTION, noise_level, noise_threshold
-from .result import Certificate, Decomposition, Status, StatusCode
+from odeco.decomposition.rank import NOISE_CONTRACTION, noise_level, noise_threshold
+from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
+from odeco.tensors import ExplicitTensor, SymmetricTensor
+from odeco.tensors.algebra import Floats
 
 # Below this relative size the squared residual has lost its digits to cancellation and is summed entry by entry.
 _CANCELLATION = 1e-8

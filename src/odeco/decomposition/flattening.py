@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensors import ExplicitTensor, SymmetricTensor
-from .finish import CONVERGED, Found
-from .result import Status, StatusCode
+from odeco.decomposition.finish import CONVERGED, Found
+from odeco.decomposition.result import Status, StatusCode
+from odeco.tensors import ExplicitTensor, SymmetricTensor
 
 # Singular values closer than this share of the largest are told apart by rounding alone after squaring.
 _EQUAL = 1e-6

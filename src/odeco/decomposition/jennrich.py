@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensors import SymmetricTensor
-from .finish import CONVERGED, Found
-from .orthogonal import slice_frame
+from odeco.decomposition.finish import CONVERGED, Found
+from odeco.decomposition.orthogonal import slice_frame
+from odeco.tensors import SymmetricTensor
 
 
 def one_slice(tensor: SymmetricTensor, rank: int, rng: np.random.Generator) -> Found:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensors import ExplicitTensor, SymmetricTensor
-from ..tensors.algebra import Floats
-from .finish import CONVERGED, Found
-from .options import check_count, check_positive
-from .orthogonal import compress, leading_subspace
-from .result import Status, StatusCode
+from odeco.decomposition.finish import CONVERGED, Found
+from odeco.decomposition.options import check_count, check_positive
+from odeco.decomposition.orthogonal import compress, leading_subspace
+from odeco.decomposition.result import Status, StatusCode
+from odeco.tensors import ExplicitTensor, SymmetricTensor
+from odeco.tensors.algebra import Floats
 
 
 def joint_diagonalization(
@@ -76,7 +76,7 @@ def _slices(tensor: ExplicitTensor, count: int, rng: np.random.Generator) -> Flo
 
 def _jacobi(matrices: Floats, n_iter: int, tol: float) -> tuple[Floats, int, float]:
     """Sweeps of plane rotations over all pairs (Cardoso and Souloumiac's angles, real case)."""
-    from ..kernels.jacobi import jacobi_sweep
+    from odeco.kernels.jacobi import jacobi_sweep
 
     # (r, r, m): the m entries of one position side by side, which is what a rotation reads.
     stack = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))

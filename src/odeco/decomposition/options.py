@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..tensors.algebra import Floats
+from odeco.tensors.algebra import Floats
 
 
 def check_count(name: str, value: int) -> None:

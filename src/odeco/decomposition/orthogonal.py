@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..tensors import ExplicitTensor, SymmetricTensor, multilinear
-from ..tensors.algebra import Floats
-from .finish import CONVERGED, Found
-from .options import check_count, check_positive, check_shift, check_starts
-from .power import power_updates
-from .result import Status, StatusCode
+from odeco.decomposition.finish import CONVERGED, Found
+from odeco.decomposition.options import check_count, check_positive, check_shift, check_starts
+from odeco.decomposition.power import power_updates
+from odeco.decomposition.result import Status, StatusCode
+from odeco.tensors import ExplicitTensor, SymmetricTensor, multilinear
+from odeco.tensors.algebra import Floats
 
 # Single precision carries the iteration to here; its own rounding is 1e-7 times the condition of the polar factor.
 _SINGLE_TOLERANCE = 1e-3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..tensors import Deflated, SymmetricTensor
-from ..tensors.algebra import Floats
-from .finish import CONVERGED, Found
-from .options import check_count, check_shift, check_starts
-from .result import Status, StatusCode
+from odeco.decomposition.finish import CONVERGED, Found
+from odeco.decomposition.options import check_count, check_shift, check_starts
+from odeco.decomposition.result import Status, StatusCode
+from odeco.tensors import Deflated, SymmetricTensor
+from odeco.tensors.algebra import Floats
 
 # Far above what quadratic convergence leaves, far below what Theorem 5.1 allows at any noise it covers.
 _SETTLED = 1e-3

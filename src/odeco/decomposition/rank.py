@@ -6,7 +6,7 @@ from math import comb, sqrt
 
 import numpy as np
 
-from ..tensors.algebra import Floats
+from odeco.tensors.algebra import Floats
 
 # The largest |E(u, .., u)| of a symmetrised Gaussian tensor is c sqrt(n) s, where s is the standard deviation of
 # E(u, .., u) at a fixed unit u. As n grows c is the ground state energy of the spherical p-spin model, 1.657 at order 3

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..tensors import rank_one_sum
-from ..tensors.algebra import Floats
+from odeco.tensors import rank_one_sum
+from odeco.tensors.algebra import Floats
 
 
 class StatusCode(StrEnum):

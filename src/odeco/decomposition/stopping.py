@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensors import Deflated, ExplicitTensor, SymmetricTensor
-from ..tensors.algebra import Floats
-from .finish import Found
-from .options import check_count, check_shift
-from .power import convergence, extract, power_updates, random_unit
-from .result import Status, StatusCode
+from odeco.decomposition.finish import Found
+from odeco.decomposition.options import check_count, check_shift
+from odeco.decomposition.power import convergence, extract, power_updates, random_unit
+from odeco.decomposition.result import Status, StatusCode
+from odeco.tensors import Deflated, ExplicitTensor, SymmetricTensor
+from odeco.tensors.algebra import Floats
 
 
 def power_method_stopping(

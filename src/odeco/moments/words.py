@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.exceptions import MomentError
 from odeco.moments.base import Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch
@@ -145,7 +146,7 @@ def as_basis(basis: ArrayLike) -> Floats:
 def require_documents(weight: float, *, order: int) -> None:
     """Raise where no document has ``order`` words."""
     if not weight > 0:
-        raise ValueError(
+        raise MomentError(
             f"no document has {order} word{'s' if order > 1 else ''} or more: the moment of order {order} of "
             "the words is not defined. Use longer documents, or join short ones."
         )

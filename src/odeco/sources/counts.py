@@ -28,14 +28,16 @@ def as_counts(X: Any) -> sparse.csr_array:
     """
     matrix = _to_csr(X)
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise ValueError(f"X is empty: it has shape {tuple(matrix.shape)}. At least one row and one column are needed.")
+        what = "sample" if matrix.shape[0] == 0 else "feature"
+        shape = f"({matrix.shape[0]}, {matrix.shape[1]})"
+        raise ValueError(f"X is empty: found 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
     values = matrix.data
     if values.size:
         lowest, highest = values.min(), values.max()  # NaN shows in both
         if not (np.isfinite(lowest) and np.isfinite(highest)):
             raise ValueError("X contains NaN or infinite counts: remove or impute them first.")
         if lowest < 0:
-            raise ValueError(f"X contains negative counts (smallest {lowest}): counts must be at least 0.")
+            raise ValueError(f"Negative values in data: the smallest count in X is {lowest}, and none may be negative.")
     if values.dtype not in (np.float32, np.float64):
         whole = values.dtype.kind != "f" and (values.size == 0 or values.max() <= _EXACT_IN_FLOAT32)
         values = values.astype(np.float32 if whole or values.dtype.itemsize <= 2 else np.float64)
@@ -54,12 +56,14 @@ def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float6
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}.")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and non-negative.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every sample: at least one must be positive.")
     return weights
 
 
 def is_block(X: Any) -> bool:
     """Whether X is a two-dimensional block of rows by itself: sparse, array or DataFrame."""
-    return sparse.issparse(X) or (hasattr(X, "shape") and hasattr(X, "dtype")) or hasattr(X, "to_numpy")
+    return sparse.issparse(X) or hasattr(X, "__array__") or hasattr(X, "to_numpy")
 
 
 def _to_csr(X: Any) -> sparse.csr_array:
@@ -75,7 +79,7 @@ def _to_csr(X: Any) -> sparse.csr_array:
     if dense.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional (documents x words), got shape {dense.shape}. "
-            "Reshape a single document with X.reshape(1, -1)."
+            "Reshape your data: X.reshape(1, -1) for a single document."
         )
     if dense.dtype == object:
         dense = _from_objects(dense)
@@ -91,7 +95,7 @@ def _all_sparse(frame: Any) -> bool:
 def _from_objects(dense: NDArray[np.object_]) -> NDArray[np.float64]:
     try:
         return dense.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:  # a TypeError says enough by itself
         raise ValueError(f"X must hold numbers: {error}") from error
 
 

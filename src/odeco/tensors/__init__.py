@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .algebra import asymmetry, frobenius_norm, multilinear, rank_one_sum, symmetrize
-from .base import SymmetricTensor
-from .explicit import ExplicitTensor
-from .implicit import Deflated, RankOneSum
-from .norms import OperatorNormBound, operator_norm_lower_bound
-from .packed import PackedTensor
-from .validation import as_symmetric_tensor
+from odeco.tensors.algebra import asymmetry, frobenius_norm, multilinear, rank_one_sum, symmetrize
+from odeco.tensors.base import SymmetricTensor
+from odeco.tensors.explicit import ExplicitTensor
+from odeco.tensors.implicit import Deflated, RankOneSum
+from odeco.tensors.norms import OperatorNormBound, operator_norm_lower_bound
+from odeco.tensors.packed import PackedTensor
+from odeco.tensors.validation import as_symmetric_tensor
 
 __all__ = [
     "Deflated",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from .algebra import Floats
+from odeco.tensors.algebra import Floats
 
 
 class SymmetricTensor(ABC):

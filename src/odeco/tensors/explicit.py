@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .algebra import Floats
-from .base import SymmetricTensor
-from .packed import PackedTensor
+from odeco.tensors.algebra import Floats
+from odeco.tensors.base import SymmetricTensor
+from odeco.tensors.packed import PackedTensor
 
 
 class ExplicitTensor(SymmetricTensor):

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .algebra import Floats
-from .base import SymmetricTensor
+from odeco.tensors.algebra import Floats
+from odeco.tensors.base import SymmetricTensor
 
 # Up to this many terms the norm of a sum is worth its m x m Gram matrix.
 _NORM_TERMS = 4096

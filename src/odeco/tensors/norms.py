@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._random import RandomState, as_generator
-from .algebra import Floats
-from .base import SymmetricTensor
-from .validation import as_symmetric_tensor
+from odeco._random import RandomState, as_generator
+from odeco.tensors.algebra import Floats
+from odeco.tensors.base import SymmetricTensor
+from odeco.tensors.validation import as_symmetric_tensor
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .algebra import Floats
+from odeco.tensors.algebra import Floats
 
 # Rows handled at a time: enough for GEMM to run at full speed, few enough for their Khatri-Rao rows to stay in cache.
 _BLOCK_ROWS = 2048

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .algebra import asymmetry
-from .base import SymmetricTensor
-from .explicit import ExplicitTensor
+from odeco.tensors.algebra import asymmetry
+from odeco.tensors.base import SymmetricTensor
+from odeco.tensors.explicit import ExplicitTensor
 
 # Squares of entries, summed, stay within the range of normal double precision numbers.
 _SMALLEST, _LARGEST = 2.0**-500, 2.0**500

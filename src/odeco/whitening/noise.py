@@ -10,6 +10,9 @@ from odeco.sources import Batch
 
 Floats = NDArray[np.float64]
 
+# Extremes of noise differ by up to a fifth from draw to draw; a direction must stand out by more.
+_MARGIN = 1.25
+
 
 def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int) -> float:
     """The largest eigenvalue that noise alone gives ``S E[x1 (x) x2] S`` outside of the leading directions.
@@ -17,7 +20,7 @@ def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int
     Half the difference of the moments of two halves of a sample has the distribution of the sample's own error, and
     nothing of the signal. Its largest eigenvalue on the complement of `directions` is found by Lanczos iterations on
     the documents of `batch`, and shrunk to `n_documents` at the n^(-1/2) rate. (On the directions themselves the noise
-    is larger, in proportion to the signal, and does no harm.)
+    is larger, in proportion to the signal, and does no harm.) A margin of a quarter is included.
 
     Parameters
     ----------
@@ -57,4 +60,4 @@ def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int
     operator = LinearOperator((d, d), matvec=product, dtype=np.float64)
     # One percent is far below what an estimate of noise is worth.
     largest = eigsh(operator, k=1, which="LA", tol=1e-2, v0=np.ones(d), return_eigenvectors=False)
-    return float(max(largest[0], 0.0) * np.sqrt(usable.size / max(n_documents, 1)))
+    return float(_MARGIN * max(largest[0], 0.0) * np.sqrt(usable.size / max(n_documents, 1)))

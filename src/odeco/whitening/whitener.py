@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.exceptions import MomentError
+
 FloatArray = NDArray[np.floating]
 
 
@@ -150,13 +152,13 @@ def check_spectrum(
     floor = tolerance * max(float(eigenvalues[0]), 0.0)
     rank = int(np.sum(eigenvalues > max(floor, -lowest)))
     if kth <= floor:
-        raise ValueError(
+        raise MomentError(
             f"M2 has rank {int(np.sum(eigenvalues > floor))}, below n_components={n_components} (eigenvalue "
             f"{n_components} is {kth:.3g}). {_describe(eigenvalues, n_components)} "
             f"Lower n_components{f' to {rank} or less' if rank else ''}, or check that M2 is a second moment."
         )
     if -lowest >= kth and not allow_indefinite:
-        raise ValueError(
+        raise MomentError(
             f"M2 is indefinite: its lowest eigenvalue {lowest:.3g} is as large in magnitude as eigenvalue "
             f"{n_components}, {kth:.3g}. {_describe(eigenvalues, n_components)} "
             f"{f'Lower n_components to {rank} or less' if rank else 'Check the sign of M2'}, use more data, "

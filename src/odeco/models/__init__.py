@@ -1,0 +1,1 @@
+"""Estimators: one file each, on top of everything else."""

@@ -1,0 +1,181 @@
+"""What the scikit-learn shells of topic models share: input, moments, fallback, streaming, diagnostics."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from odeco._random import as_generator
+from odeco.diagnostics import Diagnostics, warn_all
+from odeco.models.topics import BasisMoments, TopicEstimate
+from odeco.models.word_stream import WordStream
+from odeco.sources import Source, as_batch, as_source
+from odeco.sources.counts import is_block
+
+Floats = NDArray[np.float64]
+
+
+class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators on word counts."""
+
+    n_components: int
+    word_scale: float | str
+    basis_size: int
+    random_state: Any
+    components_: Floats
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _open(self, X: Any, sample_weight: ArrayLike | None) -> Source:
+        """A source of X, with the names of its columns taken over."""
+        source = as_source(X, sample_weight=sample_weight)
+        self.n_features_in_ = source.n_features
+        if is_block(X):
+            _check_feature_names(self, X, reset=True)
+        _check_components(self.n_components, source.n_features)
+        return source
+
+    def _counts(self, X: Any) -> Any:
+        """Counts to predict on, with the columns of the fit."""
+        check_is_fitted(self)
+        if is_block(X):
+            _check_feature_names(self, X, reset=False)
+        batch = as_batch(X)
+        if batch.counts.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {batch.counts.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return batch
+
+    def _scale(self) -> float | None:
+        if isinstance(self.word_scale, str):
+            if self.word_scale != "auto":
+                raise ValueError(f"word_scale must be 'auto' or a number between 0 and 1, got {self.word_scale!r}.")
+            return None
+        return float(self.word_scale)
+
+    def _stream(self, X: Any, sample_weight: ArrayLike | None) -> WordStream:
+        """The sums of `partial_fit`, made at its first call and updated with X."""
+        stream: WordStream | None = getattr(self, "_word_stream", None)
+        if stream is None:
+            source = self._open(X, sample_weight)
+            scale = self._scale()
+            stream = WordStream(
+                source.n_features,
+                self.n_components,
+                word_scale=scale,
+                basis_size=self.basis_size,
+                seed=int(as_generator(self.random_state).integers(2**31)),
+            )
+        else:
+            if is_block(X):
+                _check_feature_names(self, X, reset=False)
+            source = as_source(X, sample_weight=sample_weight)
+            if source.n_features != stream.n_features:
+                raise ValueError(
+                    f"X has {source.n_features} features, but {type(self).__name__} is expecting "
+                    f"{stream.n_features} features as input."
+                )
+        for batch in source:
+            stream.update(batch)
+        self._word_stream = stream
+        return stream
+
+    def _placeholders(self, topics: Floats) -> None:
+        """Set the learned attributes from topics that mean nothing yet; every estimator has its own."""
+
+    def _wait_for_more(self, stream: WordStream, error: str, rng: np.random.Generator) -> Self:
+        """Keep the topics there were, or put placeholders, until the stream has enough documents."""
+        if getattr(self, "components_", np.empty(0)).shape != (self.n_components, stream.n_features):
+            jitter = stream.frequencies.mean * rng.random((self.n_components, stream.n_features)) + 1e-12
+            self._placeholders(jitter / jitter.sum(axis=1, keepdims=True))
+        text = f"the {stream.n_documents} documents so far do not determine the topics ({error}) Add more documents."
+        self._finish(without_moments(self.n_components, "waiting for more documents", [text], {}))
+        return self
+
+    def _finish(self, diagnostics: Diagnostics) -> None:
+        self.diagnostics_ = warn_all(diagnostics, stacklevel=4)
+
+    def _forget_stream(self) -> Self:
+        if hasattr(self, "_word_stream"):
+            del self._word_stream
+        return self
+
+
+def _check_components(n_components: Any, n_features: int) -> None:
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
+        raise ValueError(f"n_components must be a positive integer, got {n_components!r}.")
+    if n_components > n_features:
+        raise ValueError(
+            f"n_components={n_components} is larger than n_features={n_features}: topics over so few words cannot be "
+            "linearly independent. Lower n_components."
+        )
+
+
+def describe(
+    basis: BasisMoments,
+    estimate: TopicEstimate,
+    *,
+    noise: float | None,
+    method: str,
+    advice: list[str],
+    details: dict[str, Any],
+    refined: bool = False,
+) -> Diagnostics:
+    """The report on a moment estimate, with the advice that its numbers call for added to what the caller knows."""
+    k = basis.whitener.n_components
+    found = estimate.decomposition
+    texts = list(advice)
+    if noise is not None and basis.spectrum[k - 1] <= noise:
+        texts.append(
+            f"eigenvalue {k} of the word pairs, {basis.spectrum[k - 1]:.3g}, is within the noise ({noise:.3g}): the "
+            f"data support about {basis.suggested_components} topics. Lower n_components, or use more documents."
+        )
+    if not refined and not found.status.ok:  # a refinement starts from what there is
+        texts.append(f"the tensor's decomposition is {found.status}")
+    return Diagnostics(
+        n_components=k,
+        spectrum=basis.spectrum,
+        gap=_gap(basis.spectrum, k),
+        condition=basis.whitener.condition,
+        residual=found.residual,
+        clipped_mass=float(estimate.clipped_mass.max()),
+        suggested_components=basis.suggested_components,
+        method=method,
+        n_passes=basis.n_passes,
+        advice=tuple(texts),
+        details={
+            "noise": noise,
+            "certificate": found.certificate,
+            "decomposition": found.status,
+            "lowest_eigenvalue": float(basis.spectrum[-1]),
+            **details,
+        },
+    )
+
+
+def without_moments(n_components: int, method: str, advice: list[str], details: dict[str, Any]) -> Diagnostics:
+    """The report on a fit that could not use the moments."""
+    nothing = float("nan")
+    return Diagnostics(
+        n_components, np.empty(0), nothing, nothing, nothing, method=method, advice=tuple(advice), details=details
+    )
+
+
+def _gap(spectrum: Floats, k: int) -> float:
+    return float(1.0 - max(spectrum[k], 0.0) / spectrum[k - 1]) if k < spectrum.size else 1.0

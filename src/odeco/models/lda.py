@@ -1,0 +1,285 @@
+"""Latent Dirichlet allocation by the method of moments (Theorem 3.5), polished by a few sweeps of CVB0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState, as_generator
+from odeco.completion import completion, infer_proportions
+from odeco.exceptions import MomentError
+from odeco.models.base import TopicEstimator, describe, without_moments
+from odeco.models.fallback import documents_as_topics
+from odeco.models.topics import (
+    UNIDENTIFIED_ALPHA0,
+    Alpha0Search,
+    BasisMoments,
+    TopicEstimate,
+    search_alpha0,
+    topics_at,
+)
+from odeco.models.word_moments import word_moments
+from odeco.refinement.lda import refine_lda
+from odeco.refinement.loop import Trace
+from odeco.sources import Source
+from odeco.sources.arrays import ArraySource
+
+Floats = NDArray[np.float64]
+
+REFINEMENTS = {"auto": "cvb0", "cvb0": "cvb0", "vb": "vb", "map": "map"}
+
+
+class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: ignore[misc]
+    """Topics of documents, each document a mixture of them.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics k.
+    alpha0 : float or "auto"
+        Sum of the Dirichlet parameters: small for documents of few topics. "auto" takes the value at which the third
+        moment is closest to the form of Theorem 3.5; it costs no further pass over the data. Where the moments do not
+        identify it, 1 is taken and `diagnostics_` says so.
+    refine : {"auto", "cvb0", "vb", "map", None}
+        What polishes the moment estimate: "auto" is CVB0; None keeps the paper's pure estimate.
+    eta : float
+        Dirichlet parameter of words in a topic, used by the refinement.
+    max_iter : int
+        Sweeps of the refinement at most.
+    tol : float
+        Gain, in nats per held-out word (or of the objective per word), below which the refinement stops.
+    word_scale : "auto" or float
+        Words are scaled by frequency ** -word_scale before whitening. "auto": 1/2 where a pilot sample shows all
+        components above the noise at that scale, 1/4 elsewhere.
+    method : str
+        Method of `odeco.decompose`.
+    basis_size : int
+        Documents from which `partial_fit` learns its basis.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    components_ : (k, d)
+        Word probabilities of each topic, rows on the simplex, largest topic first.
+    alpha_ : (k,)
+        Dirichlet parameters.
+    alpha0_ : float
+        Their sum.
+    eta_ : float
+        The parameter the refinement ended with.
+    n_iter_ : int
+        Sweeps of the refinement.
+    diagnostics_ : Diagnostics
+    n_features_in_ : int
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha0: float | str = "auto",
+        refine: str | None = "auto",
+        eta: float = 0.05,
+        max_iter: int = 30,
+        tol: float = 1e-3,
+        word_scale: float | str = "auto",
+        method: str = "auto",
+        basis_size: int = 5000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha0 = alpha0
+        self.refine = refine
+        self.eta = eta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.word_scale = word_scale
+        self.method = method
+        self.basis_size = basis_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes.
+
+        The data are read five times for the moments (three times where the vocabulary is small) and once per sweep of
+        the refinement. `sample_weight` weighs documents in the moments; the refinement counts each of them once.
+        """
+        self._forget_stream()
+        source = self._open(X, sample_weight)
+        rng = as_generator(self.random_state)
+        advice: list[str] = []
+        if sample_weight is not None and self.refine is not None:
+            advice.append("sample_weight entered the moments only: use refine=None to have nothing else.")
+        try:
+            moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
+            estimate, search = self._estimate(moments.basis, rng)
+        except MomentError as error:
+            if self.refine is None:
+                raise
+            return self._fit_without_moments(source, str(error), advice, rng)
+        self._set(estimate)
+        details: dict[str, Any] = {"word_scale": moments.word_scale, **_search_details(estimate, search)}
+        method = "moments"
+        if self.refine is not None:
+            known = search is None or search.identified
+            trace = self._polish(source, estimate.topics, self.alpha_ if known else None, rng)
+            details["refinement"] = trace
+            method = f"moments, then {trace.n_iter} sweeps of {REFINEMENTS[self.refine]}"
+        else:
+            advice += _advice(search)
+        self._finish(
+            describe(
+                moments.basis,
+                estimate,
+                noise=moments.noise,
+                method=method,
+                advice=advice,
+                details=details,
+                refined=self.refine is not None,
+            )
+        )
+        return self
+
+    def _fit_without_moments(self, source: Source, error: str, advice: list[str], rng: np.random.Generator) -> Self:
+        """Refine from documents as topics, and say why."""
+        start = documents_as_topics(source, self.n_components, rng)
+        trace = self._polish(source, start, None, rng)
+        text = f"the moments could not be used ({error}) The refinement started from documents: try other seeds."
+        self._finish(
+            without_moments(
+                self.n_components,
+                f"documents as topics, then {trace.n_iter} sweeps of {REFINEMENTS[str(self.refine)]}",
+                [*advice, text],
+                {"refinement": trace},
+            )
+        )
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add documents in one pass; memory does not grow with their number, and chunks do not matter.
+
+        Gives the moment estimate (`refine` is not used): a refinement would need the documents again. Everything is
+        forgotten by a call of `fit`.
+        """
+        stream = self._stream(X, sample_weight)
+        rng = as_generator(self.random_state)
+        try:
+            basis = stream.read()
+            estimate, search = self._estimate(basis, rng)
+        except MomentError as error:
+            return self._wait_for_more(stream, str(error), rng)
+        self._set(estimate)
+        details = {"n_documents": stream.n_documents, **_search_details(estimate, search)}
+        self._finish(
+            describe(basis, estimate, noise=None, method="moments, one pass", advice=_advice(search), details=details)
+        )
+        return self
+
+    def _placeholders(self, topics: Floats) -> None:
+        self.components_ = topics
+        self.alpha_ = np.full(self.n_components, UNIDENTIFIED_ALPHA0 / self.n_components)
+        self.alpha0_, self.eta_, self.n_iter_ = UNIDENTIFIED_ALPHA0, self.eta, 0
+
+    def _estimate(self, basis: BasisMoments, rng: np.random.Generator) -> tuple[TopicEstimate, Alpha0Search | None]:
+        """Topics at the given alpha0, or at the one that the residual points to."""
+        if isinstance(self.alpha0, str):
+            if self.alpha0 != "auto":
+                raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
+            search = search_alpha0(basis, self.method)
+            return topics_at(basis, search.alpha0, rng, self.method), search
+        if not 0 < self.alpha0 < np.inf:
+            raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
+        return topics_at(basis, float(self.alpha0), rng, self.method), None
+
+    def _polish(self, source: Source, topics: Floats, alpha: Floats | None, rng: np.random.Generator) -> Trace:
+        """Refine the topics; where the moments do not know alpha the sweeps use 1/k for every topic."""
+        if self.refine not in REFINEMENTS:
+            names = ", ".join(repr(name) for name in REFINEMENTS)
+            raise ValueError(f"refine must be None or one of {names}, got {self.refine!r}.")
+        counts = source.whole().counts if isinstance(source, ArraySource) else _CountBatches(source)
+        refined = refine_lda(
+            counts,
+            topics,
+            alpha,
+            method=REFINEMENTS[self.refine],
+            eta=self.eta,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=rng,
+        )
+        order = np.argsort(-refined.alpha, kind="stable")
+        self.components_, self.alpha_ = refined.topics[order], refined.alpha[order]
+        self.alpha0_ = float(self.alpha_.sum())
+        self.eta_ = refined.eta
+        self.n_iter_ = refined.n_iter
+        return refined.trace
+
+    def _set(self, estimate: TopicEstimate) -> None:
+        self.components_ = estimate.topics
+        self.alpha_ = estimate.weights * estimate.alpha0
+        self.alpha0_ = estimate.alpha0
+        self.eta_ = self.eta
+        self.n_iter_ = 0
+
+    def transform(self, X: Any) -> Floats:
+        """Topic proportions of documents, rows summing to 1; each document by itself, whatever its batch-mates."""
+        batch = self._counts(X)
+        return infer_proportions(batch.counts, self.components_, self.alpha_)
+
+    def perplexity(self, X: Any, *, random_state: RandomState = 0) -> float:
+        """Document-completion perplexity: exp of minus the mean log probability of held-out words.
+
+        A fair coin sends each word of a document to the half that is seen, from which the proportions are inferred, or
+        to the half that is scored. The seed of the coin is fixed, so that models can be compared.
+        """
+        batch = self._counts(X)
+        return completion(batch.counts, self.components_, self.alpha_, random_state=random_state).perplexity
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log probability of a held-out word, ``-log(perplexity(X))``: larger is better.
+
+        Not the variational bound of other libraries: that mixes the quality of topics with that of an approximation.
+        """
+        return -float(np.log(self.perplexity(X)))
+
+    def sample(self, n_samples: int = 1, *, mean_length: float = 60.0) -> tuple[Any, Floats]:
+        """Draw documents: counts (n, d) as CSR and their topic proportions (n, k)."""
+        from odeco.simulate import lda_documents
+
+        check_is_fitted(self)
+        drawn = lda_documents(
+            n_samples, self.components_, self.alpha_, mean_length=mean_length, random_state=self.random_state
+        )
+        return drawn.counts, drawn.proportions
+
+
+def _advice(search: Alpha0Search | None) -> list[str]:
+    if search is None or search.identified:
+        return []
+    return [
+        f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was "
+        "used. Give alpha0 where you know it, or refine, which estimates alpha_ anew."
+    ]
+
+
+class _CountBatches:
+    """The counts of a source's batches, to be read again and again."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[Any]:
+        return (batch.counts for batch in self._source)
+
+
+def _search_details(estimate: TopicEstimate, search: Alpha0Search | None) -> dict[str, Any]:
+    details: dict[str, Any] = {"alpha0_total": estimate.raw_total * estimate.alpha0}
+    if search is not None:
+        details["alpha0_curve"] = search.curve
+        details["alpha0_identified"] = search.identified
+    return details

@@ -1,0 +1,205 @@
+"""From word moments to topics: the part that the single topic model and LDA share (Theorems 3.1, 3.5 and 4.3).
+
+The flow is one line: a source of counts, its leading directions, moments on k of them, and for every alpha0 a small
+whitening, a k x k x k tensor, its decomposition and the topics read off. alpha0 = 0 is the single topic model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.decomposition import Decomposition, run_method
+from odeco.moments import DirichletTensor, ProjectedMoments, dirichlet_moments
+from odeco.recovery import recover
+from odeco.tensors import ExplicitTensor, SymmetricTensor
+from odeco.whitening import Whitener, whiten
+
+Floats = NDArray[np.float64]
+
+# Relative precision of the search for alpha0: its own sampling error is larger on any corpus seen so far.
+_ALPHA0_TOLERANCE = 0.03
+_ALPHA0_GRID = np.geomspace(0.01, 30.0, 9)
+# On documents that follow the model the residual doubles within a factor of four from the true alpha0. Where it hardly
+# varies over the whole grid, alpha0 is not identified and the usual prior of one pseudo-document is taken.
+_IDENTIFIED = 0.9
+UNIDENTIFIED_ALPHA0 = 1.0
+# Iterations at which a frame that has not settled by then will not: columns of noise wander for ever.
+_SETTLED = {"n_iter": 40, "tol": 1e-5}
+_COARSE = {"n_iter": 15, "tol": 1e-3}
+# The power map contracts by the relative noise at each step: three take the error of a sample to that of all documents.
+_FEW_STEPS = {"n_iter": 3, "tol": 1e-4}
+
+
+@dataclass(frozen=True, eq=False)
+class BasisMoments:
+    """Raw word moments on k directions, with the way back to the words.
+
+    Attributes
+    ----------
+    whitener : Whitener
+        Words to k directions and back; whitens E[x1 (x) x2].
+    moments : ProjectedMoments
+        On ``whitener.matrix``.
+    spectrum : (m,)
+        Leading eigenvalues of the scaled E[x1 (x) x2], more than k where more are known.
+    n_passes : int
+    suggested_components : int or None
+    all_triples : SymmetricTensor or None
+        The raw third moment of all documents as an implicit tensor, where `moments.triples` is that of some of them.
+    """
+
+    whitener: Whitener
+    moments: ProjectedMoments
+    spectrum: Floats = field(repr=False)
+    n_passes: int = 0
+    suggested_components: int | None = None
+    all_triples: SymmetricTensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TopicEstimate:
+    """Topics and weights at one alpha0, as the moments give them.
+
+    Attributes
+    ----------
+    topics : (k, d)
+        Rows on the simplex, largest weight first.
+    weights : (k,)
+        Expected shares of the topics, summing to 1: w of Theorem 3.1, alpha / alpha0 of Theorem 3.5.
+    raw_total : float
+        Sum of the weights as the eigenvalues give them: 1 only at the true alpha0.
+    clipped_mass : (k,)
+        Negative mass of each topic before it was put on the simplex.
+    """
+
+    alpha0: float
+    topics: Floats = field(repr=False)
+    weights: Floats
+    raw_total: float
+    clipped_mass: Floats
+    decomposition: Decomposition
+    whitener: Whitener
+
+
+def topics_at(
+    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str = "auto", *, coarse: bool = False
+) -> TopicEstimate:
+    """Theorem 3.5 read backwards at one alpha0 (Theorem 3.1 at 0); costs no pass over the data.
+
+    M3(W, W, W) has the eigenvalues (2 / (alpha0 + 2)) sqrt(alpha0 (alpha0 + 1) / alpha_i), and its eigenvectors lift to
+    multiples of the topics.
+    """
+    k = basis.whitener.n_components
+    exact = dirichlet_moments(basis.moments.first, basis.moments.pairs, basis.moments.triples, alpha0)
+    inner = whiten(exact.second, k)
+    tensor = ExplicitTensor(np.asarray(inner.whiten_tensor(exact.third), dtype=float))
+    options = (_COARSE if coarse else _SETTLED) if method == "auto" else {}
+    decomposition = run_method(tensor, k, method, rng, dict(options))
+    if basis.all_triples is not None and not coarse:
+        decomposition = _finish_on_all(basis, alpha0, inner, decomposition, rng)
+    whole = basis.whitener.compose(inner)
+    found = recover(whole, decomposition.eigenvalues, decomposition.eigenvectors, ratio=2.0 / (alpha0 + 2.0))
+    topics, clipped = to_simplex(found.vectors)
+    # a_i = alpha_i / (alpha0 (alpha0 + 1)), so the shares are a_i (alpha0 + 1).
+    shares = np.asarray(found.weights * (alpha0 + 1.0), dtype=float)
+    order = np.argsort(-shares, kind="stable")
+    return TopicEstimate(
+        alpha0,
+        topics[order],
+        shares[order] / shares.sum(),
+        float(shares.sum()),
+        clipped[order],
+        decomposition.take(order),
+        whole,
+    )
+
+
+def _finish_on_all(
+    basis: BasisMoments, alpha0: float, inner: Whitener, some: Decomposition, rng: np.random.Generator
+) -> Decomposition:
+    """A few simultaneous power steps over all documents, from the decomposition of some documents' tensor.
+
+    Forming the tensor costs n k^3, a step 4 n k^2 (section 6.1.2). The norm of an implicit tensor is not known, so the
+    residual stays that of the tensor that was formed.
+    """
+    raw = basis.moments
+    tensor = DirichletTensor(basis.all_triples, raw.first, raw.pairs, alpha0, inner.matrix)  # type: ignore[arg-type]
+    finished = run_method(tensor, some.rank, "auto", rng, {"starts": some.eigenvectors, **_FEW_STEPS})
+    return replace(finished, residual=some.residual, status=some.status)
+
+
+def to_simplex(vectors: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Rows as probability vectors: of v and -v the one with less negative mass, negatives clipped, sums 1.
+
+    Returns the rows and the negative mass of each, as a share of the positive.
+    """
+    positive, negative = np.maximum(vectors, 0.0), np.maximum(-vectors, 0.0)
+    turned = negative.sum(axis=1) > positive.sum(axis=1)
+    positive[turned], negative[turned] = negative[turned], positive[turned].copy()
+    totals = positive.sum(axis=1)
+    safe = np.where(totals > 0, totals, 1.0)
+    rows = np.where(totals[:, None] > 0, positive / safe[:, None], 1.0 / vectors.shape[1])
+    return np.asarray(rows, dtype=float), np.asarray(negative.sum(axis=1) / safe, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Alpha0Search:
+    """The residuals seen on the way to an alpha0."""
+
+    alpha0: float
+    identified: bool
+    curve: Floats = field(repr=False)  # rows (alpha0, relative residual), ascending in alpha0
+
+
+def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
+    """The alpha0 at which the tensor is closest to orthogonally decomposable.
+
+    A coarse grid, then golden section in log alpha0 around its best point. The residual is smallest at the true value,
+    where alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments.
+    """
+    from odeco.kernels.threads import single_threaded_blas
+
+    seen: dict[float, float] = {}
+
+    def residual(log_alpha0: float) -> float:
+        alpha0 = float(np.exp(log_alpha0))
+        try:
+            # The same start at every alpha0: a smooth curve, whatever the seed.
+            estimate = topics_at(basis, alpha0, np.random.default_rng(0), method, coarse=True)
+        except ValueError:  # M2 is indefinite: alpha0 is far too large
+            return np.inf
+        seen[alpha0] = estimate.decomposition.residual
+        return seen[alpha0]
+
+    with single_threaded_blas():  # many small products
+        grid = np.log(_ALPHA0_GRID)
+        values = np.array([residual(point) for point in grid])
+        if not seen:
+            topics_at(basis, float(_ALPHA0_GRID[0]), np.random.default_rng(0), method)  # raises the error that says why
+        identified = bool(values.min() < _IDENTIFIED * np.median(values))
+        if identified:
+            at = int(np.argmin(values))
+            golden_section(residual, grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)], _ALPHA0_TOLERANCE)
+    best = min(seen, key=lambda alpha0: seen[alpha0]) if identified else UNIDENTIFIED_ALPHA0
+    return Alpha0Search(best, identified, np.array(sorted(seen.items())))
+
+
+def golden_section(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """The minimum of a unimodal function on an interval, to an absolute tolerance."""
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    inner = [high - ratio * (high - low), low + ratio * (high - low)]
+    values = [function(inner[0]), function(inner[1])]
+    while high - low > tolerance:
+        if values[0] <= values[1]:
+            high, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = high - ratio * (high - low)
+            values[0] = function(inner[0])
+        else:
+            low, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = low + ratio * (high - low)
+            values[1] = function(inner[1])
+    return float((low + high) / 2)

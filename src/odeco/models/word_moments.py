@@ -1,0 +1,109 @@
+"""The passes over the data that `fit` makes: word scale, directions, moments on them, and the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.models.topics import BasisMoments
+from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
+from odeco.sources import Batch, Source, as_source, every, weigh_by_length
+from odeco.sources.arrays import ArraySource
+from odeco.whitening import Whitener
+from odeco.whitening.noise import pair_noise
+from odeco.whitening.randomized import WordRange, word_range
+
+# Documents on which the word scale is chosen, and on which the noise is measured.
+_PILOT, _NOISE_SAMPLE = 5_000, 20_000
+FINE, COARSE = 0.5, 0.25
+# Documents times k^3 above which the tensor of a part of them is decomposed and finished on all.
+LARGE_TENSOR = 2e11
+
+
+@dataclass(frozen=True, eq=False)
+class WordMoments:
+    """What the passes of `fit` leave behind."""
+
+    basis: BasisMoments
+    frequencies: WordFrequencies
+    word_scale: float
+    noise: float
+
+
+def word_moments(
+    source: Source, n_components: int, *, word_scale: float | None, rng: np.random.Generator
+) -> WordMoments:
+    """Leading directions of word pairs, one pass for the moments on them, and the noise (sections 6.1.1 and 6.1.2).
+
+    Documents are weighed by length: with equal weights a few short ones drown the rest in noise.
+    """
+    source = source.map(weigh_by_length())
+    sample = sample_documents(source, _NOISE_SAMPLE)
+    scale = choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale
+    found = word_range(source, n_components, word_scale=scale, random_state=rng)
+    whitener = found.whitener(n_components)
+    moments, everything = _triples(source, found, whitener)
+    noise = _noise_of(found, sample, n_components, int(found.frequencies.n_at_least[1]))
+    suggested = int(np.count_nonzero(found.spectrum > noise))
+    n_passes = found.n_passes + (1 if everything is None else 2)
+    basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
+    return WordMoments(basis, found.frequencies, scale, noise)
+
+
+def _triples(source: Source, found: WordRange, whitener: Whitener) -> tuple[ProjectedMoments, ImplicitTriples | None]:
+    """Moments on the whitened directions; where the tensor of all documents would dominate, that of every m-th one,
+    and the implicit tensor of all.
+    """
+    columns = whitener.matrix.astype(np.float32)
+    cost = int(found.frequencies.n_at_least[2]) * whitener.n_components**3
+    if cost <= LARGE_TENSOR:
+        return WordTriples(columns).update_all(source).read(), None
+    step = int(np.ceil(2 * cost / LARGE_TENSOR))
+    some = WordTriples(columns).update_all(source.map(every(step))).read()
+    pairs = whitener.matrix.T @ whitener.lift
+    moments = ProjectedMoments(whitener.matrix.T @ found.frequencies.mean, (pairs + pairs.T) / 2, some.triples)
+    return moments, ImplicitTriples(source, columns)
+
+
+def choose_word_scale(sample: Batch, n_components: int, rng: np.random.Generator) -> float:
+    """1/2 where that scale shows all components above the noise on a pilot sample, 1/4 elsewhere.
+
+    Scaling words by M1^(-1/2) is best while rare words are sampled well; on real text, where most of the vocabulary is
+    rare, it drowns the directions in the noise of rare words, and M1^(-1/4) is better.
+    """
+    pilot = thin(sample, _PILOT)
+    if n_components >= min(pilot.counts.shape):
+        return COARSE
+    try:
+        found = word_range(
+            as_source([(pilot.counts, pilot.row_weights())]),
+            n_components,
+            word_scale=FINE,
+            random_state=rng,
+        )
+    except ValueError:  # too few documents for pairs at all: the passes over everything will say so
+        return COARSE
+    noise = _noise_of(found, pilot, n_components, int(found.frequencies.n_at_least[1]))
+    return FINE if found.spectrum[n_components - 1] > noise else COARSE
+
+
+def _noise_of(found: WordRange, sample: Batch, n_components: int, n_documents: int) -> float:
+    return pair_noise(sample, found.scale, found.directions[:, :n_components], n_documents)
+
+
+def sample_documents(source: Source, size: int) -> Batch:
+    """About `size` documents, evenly spread over the data where they lie in memory, over the first batch elsewhere."""
+    if isinstance(source, ArraySource):
+        return thin(source.whole(), size)
+    return thin(next(iter(source)), size)
+
+
+def thin(batch: Batch, size: int) -> Batch:
+    """Evenly spaced documents of a batch, `size` of them at most."""
+    if len(batch) <= size:
+        return batch
+    chosen: NDArray[np.intp] = np.linspace(0, len(batch) - 1, size).astype(np.intp)
+    weights = None if batch.weights is None else batch.weights[chosen]
+    return Batch(batch.counts[chosen], batch.lengths[chosen], weights)

@@ -1,0 +1,129 @@
+"""Word moments of a stream, in one pass: what `partial_fit` keeps.
+
+The first documents, as many as `basis_size` whatever the chunks, fix a basis: word scale and about 2k leading
+directions. From then on all that is kept are sums on that basis, the first documents included: memory does not depend
+on the number of documents, and the result not on the chunks. What it costs in accuracy against `fit` is the part of the
+true directions that the basis misses: docs/topics.md gives figures.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odeco.models.topics import BasisMoments
+from odeco.models.word_moments import choose_word_scale
+from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
+from odeco.sources import Batch, as_source, weigh_by_length
+from odeco.sources.arrays import row_slice, stack_rows
+from odeco.tensors import multilinear
+from odeco.whitening import Whitener
+from odeco.whitening.randomized import word_range
+from odeco.whitening.whitener import check_spectrum
+
+_SLACK = 2  # directions of the basis per component
+# Documents handled at a time once the basis is known: sums over fixed blocks do not depend on the chunks.
+_BLOCK = 8192
+
+
+class WordStream:
+    """Sums over a stream of documents on a basis learned from the first of them."""
+
+    def __init__(
+        self, n_features: int, n_components: int, *, word_scale: float | None, basis_size: int, seed: int
+    ) -> None:
+        self.n_features = n_features
+        self.n_components = n_components
+        self.word_scale = word_scale
+        self.basis_size = basis_size
+        self.frequencies = WordFrequencies(n_features)
+        self._seed = seed
+        self._waiting: list[Batch] = []
+        self._held = 0
+        self._sums: tuple[WordPairs, WordTriples] | None = None
+
+    @property
+    def n_documents(self) -> int:
+        """Documents seen."""
+        return self.frequencies.n
+
+    def update(self, batch: Batch) -> None:
+        """Add the documents of a batch."""
+        self.frequencies.update(batch)
+        weighed = weigh_by_length()(batch)
+        # A copy: the caller may reuse his arrays before the block is full.
+        self._waiting.append(Batch(weighed.counts.copy(), weighed.lengths.copy(), weighed.row_weights().copy()))
+        self._held += len(batch)
+        if self._sums is None and self._held >= self.basis_size:
+            first = self._take(self.basis_size)
+            self._sums = self._start(first)
+            self._add(first)
+        while self._sums is not None and self._held >= _BLOCK:
+            self._add(self._take(_BLOCK))
+
+    def _take(self, size: int) -> Batch:
+        """The first `size` waiting documents as one batch; the rest keep waiting."""
+        whole = join_batches(self._waiting)
+        self._held -= size
+        self._waiting = [slice_batch(whole, size, len(whole))] if self._held else []
+        return slice_batch(whole, 0, size)
+
+    def _add(self, batch: Batch) -> None:
+        for moments in self._sums or ():
+            moments.update(batch)
+
+    def read(self) -> BasisMoments:
+        """The moments of all documents seen so far; more may follow."""
+        waiting = join_batches(self._waiting) if self._waiting else None
+        if self._sums is None:
+            if waiting is None:
+                raise ValueError("no documents have been seen yet.")
+            pairs, triples = self._start(waiting)
+        else:
+            # On copies: what waits for its block to fill is counted here and again when it is full.
+            pairs = WordPairs(self._sums[0].basis).merge(self._sums[0])
+            triples = WordTriples(self._sums[1].basis).merge(self._sums[1])
+        if waiting is not None:
+            pairs.update(waiting)
+            triples.update(waiting)
+        return _whiten_basis(pairs, triples, self.n_components)
+
+    def _start(self, first: Batch) -> tuple[WordPairs, WordTriples]:
+        source = as_source([(first.counts, first.row_weights())])
+        rng = np.random.default_rng(self._seed)
+        scale = choose_word_scale(first, self.n_components, rng) if self.word_scale is None else self.word_scale
+        found = word_range(source, self.n_components, word_scale=scale, random_state=rng)
+        width = min(_SLACK * self.n_components, len(found.spectrum))
+        basis = found.basis(width).astype(np.float32)
+        return WordPairs(basis), WordTriples(basis)
+
+
+def _whiten_basis(pairs: WordPairs, triples: WordTriples, k: int) -> BasisMoments:
+    """Whiten the k leading directions inside the basis R: with R'M2R = Q D Q', W = R Q D^(-1/2), lifted by M2 W."""
+    values, vectors = np.linalg.eigh(triples.pairs)
+    spectrum = values[::-1].copy()
+    check_spectrum(spectrum, k, tolerance=10 * float(np.finfo(np.float32).eps), allow_indefinite=True)
+    inner = vectors[:, ::-1][:, :k] / np.sqrt(spectrum[:k])
+    whitener = Whitener(triples.basis @ inner, pairs.product @ inner, spectrum)
+    moments = ProjectedMoments(
+        inner.T @ triples.first,
+        inner.T @ triples.pairs @ inner,
+        np.asarray(multilinear(triples.triples, inner, inner, inner)),
+    )
+    return BasisMoments(whitener, moments, spectrum, n_passes=1)
+
+
+def join_batches(parts: list[Batch]) -> Batch:
+    """Several batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Batch(
+        stack_rows([part.counts for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.row_weights() for part in parts]),
+    )
+
+
+def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
+    """Documents start to stop of a batch."""
+    weights = None if batch.weights is None else batch.weights[start:stop]
+    return Batch(row_slice(batch.counts, start, stop), batch.lengths[start:stop], weights)

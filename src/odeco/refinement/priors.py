@@ -1,0 +1,73 @@
+"""The Dirichlet prior of the proportions, by maximum likelihood given the topics.
+
+Minka's fixed point on the *expected* counts of a variational fit overestimates alpha by an order of magnitude on real
+text: expected counts are far smoother than counts. A short Gibbs chain on a sample of documents, topics fixed, gives
+real ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import digamma
+
+Floats = NDArray[np.float64]
+
+_TOKENS = 20_000  # enough for some 5 % on alpha0
+_MOST_DOCUMENTS = 3_000
+_BURN_IN = 10
+_SWEEPS = 20  # after the burn-in; alpha moves with each
+_UNITS = 8  # a word that occurs more often is sampled as this many tokens of larger weight
+_SMALLEST = 1e-5
+_LARGEST = 100.0
+
+
+def sample_documents(counts: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
+    """Documents with about as many words as a prior can be learned from."""
+    n = counts.shape[0]
+    mean_length = float(counts.sum()) / max(n, 1)
+    wanted = int(min(max(_TOKENS / max(mean_length, 1e-9), 1), _MOST_DOCUMENTS, n))
+    return counts[np.sort(rng.choice(n, size=wanted, replace=False))]
+
+
+def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng: np.random.Generator) -> Floats:
+    """Maximum likelihood estimate of alpha (k,) for the given documents and topics (k, d), by stochastic EM.
+
+    Starts from `alpha`. Every sweep draws a topic for each token given all others of its document, then moves alpha by
+    one step of Minka's fixed point; the mean over the last half is returned.
+    """
+    from odeco.kernels.topics import gibbs_rows
+
+    indptr, columns, values = _tokens(counts)
+    words = np.ascontiguousarray(topics.T)
+    assignments = np.full(len(columns), -1, dtype=np.int64)
+    strengths = np.zeros((len(indptr) - 1, alpha.size))
+    lengths = np.add.reduceat(np.append(values, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+    current, total, n_kept = np.asarray(alpha, dtype=float), np.zeros(alpha.size), 0
+    for sweep in range(_BURN_IN + _SWEEPS):
+        gibbs_rows(indptr, columns, values, words, current, rng.random(len(columns)), assignments, strengths)
+        if sweep >= _BURN_IN:
+            for _ in range(5):
+                current = minka_step(current, strengths, lengths)
+        if sweep >= _BURN_IN + _SWEEPS // 2:
+            total, n_kept = total + current, n_kept + 1
+    return np.asarray(total / n_kept)
+
+
+def minka_step(alpha: Floats, strengths: Floats, lengths: Floats) -> Floats:
+    """One step of Minka's fixed point for the Dirichlet-multinomial likelihood of counts (n, k): it never falls."""
+    above = (digamma(strengths + alpha) - digamma(alpha)).sum(axis=0)
+    below = (digamma(lengths + alpha.sum()) - digamma(alpha.sum())).sum()
+    if below <= 0:  # no words at all
+        return alpha
+    return np.asarray(np.clip(alpha * above / below, _SMALLEST, _LARGEST))
+
+
+def _tokens(counts: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+    """CSR parts with a position for every token: an occurrence of a word, or a share of its count."""
+    units = np.clip(np.ceil(counts.data), 1, _UNITS).astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(units)])
+    columns = np.repeat(counts.indices.astype(np.int32, copy=False), units)
+    values = np.repeat(counts.data / units, units).astype(np.float64)
+    return ends[counts.indptr].astype(np.int64), columns, values
