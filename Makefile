@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest bench-decomposition clean
+.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -42,8 +42,14 @@ format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench-decomposition: $(VENV)/.installed-bench ## side by side with the peers; rewrites the README table
+bench-decomposition: $(VENV)/.installed-bench ## tensors: side by side with the peers; rewrites the tables
 	@$(PY) -m benchmarks decomposition
+
+bench-topics: $(VENV)/.installed-bench ## topic models: the same (half an hour or more)
+	@$(PY) -m benchmarks topics
+
+bench-ica: $(VENV)/.installed-bench ## ICA: the same
+	@$(PY) -m benchmarks ica
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from . import harness
+from benchmarks import harness
 
-NAMES = ["decomposition"]
+NAMES = ["decomposition", "topics", "ica"]
 
 
 def main(

@@ -12,6 +12,7 @@ from odeco.recovery import decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
+    from odeco.models.ica import ICA
     from odeco.models.lda import LatentDirichletAllocation
     from odeco.models.single_topic import SingleTopicModel
 
@@ -21,6 +22,7 @@ __version__ = "0.1.0.dev0"
 _ESTIMATORS = {
     "SingleTopicModel": "odeco.models.single_topic",
     "LatentDirichletAllocation": "odeco.models.lda",
+    "ICA": "odeco.models.ica",
 }
 
 # In the order of the flow.
@@ -37,6 +39,7 @@ __all__ = [
     "decompose_moments",
     "SingleTopicModel",
     "LatentDirichletAllocation",
+    "ICA",
     "MomentError",
     "MomentWarning",
 ]

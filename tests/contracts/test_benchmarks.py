@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
-from benchmarks import decomposition, harness
+from benchmarks import harness
 
-RESULT = harness.RESULTS / "decomposition.json"
+BENCHMARKS = ["decomposition", "ica", "topics"]
 
 
-@pytest.mark.skipif(not RESULT.exists(), reason="no stored results: run make bench-decomposition")
-def test_decomposition_tables_are_made_from_the_result_file():
-    result = harness.load("decomposition")
-    marker = "benchmark:decomposition"
-    assert harness.read_between(harness.ROOT / "README.md", marker) == decomposition.readme_table(result)
-    assert harness.read_between(harness.ROOT / "docs" / "decomposition.md", marker) == decomposition.docs_tables(result)
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_tables_are_made_from_the_result_file(name):
+    if not (harness.RESULTS / f"{name}.json").exists():
+        pytest.skip(f"no stored results: run make bench-{name}")
+    benchmark, result, marker = import_module(f"benchmarks.{name}"), harness.load(name), f"benchmark:{name}"
+    assert harness.read_between(harness.ROOT / "README.md", marker) == benchmark.readme_table(result)
+    assert harness.read_between(harness.ROOT / "docs" / f"{name}.md", marker) == benchmark.docs_tables(result)
     assert not result["quick"]
 
 

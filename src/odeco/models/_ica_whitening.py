@@ -1,0 +1,151 @@
+"""Which part of the covariance is sources and which is noise: rank, noise model, whitening (section 4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.whitening import Whitener
+
+Floats = NDArray[np.float64]
+NoiseModel = Literal["isotropic", "general"]
+
+# Dimensions up to which all channels are whitened and the space of the sources is found by the cumulant.
+_QUASI_LIMIT = 24
+# Eigenvalues of sampled isotropic noise spread as (1 +- sqrt(m/n))^2 does (Marchenko-Pastur); this much more is
+# still called isotropic: the bias it leaves is of second order.
+_ISOTROPY_SLACK = 1.2
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """A whitener of dimension r >= k, and what is known of the noise.
+
+    Attributes
+    ----------
+    whitener : Whitener
+        (d, r). E[y y'] = I + noise for y = W'(x - mean).
+    noise_model : "isotropic" or "general"
+    noise_variance : float
+        Of each channel; NaN for the general model.
+    noise : (r, r) array or None
+        Covariance of the noise in y where it is known.
+    rank : int
+        Numerical rank of the covariance.
+    suggested : int
+        Number of sources by minimum description length, for isotropic noise.
+    advice : tuple of str
+    """
+
+    whitener: Whitener = field(repr=False)
+    noise_model: NoiseModel
+    noise_variance: float
+    noise: Floats | None = field(repr=False)
+    rank: int
+    suggested: int
+    advice: tuple[str, ...] = ()
+
+
+def covariance_rank(covariance: Floats, mean: Floats, precision: float) -> int:
+    """Number of dimensions that vary beyond rounding, whatever the units of the channels.
+
+    Channels whose deviation is rounding of their mean are constant. The others are brought to unit variance; their
+    eigenvalues carry the rounding of the sums (double precision) and of the data (their precision, squared).
+    """
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    varies = deviations > 10 * precision * np.abs(mean)
+    if not varies.any():
+        return 0
+    kept = deviations[varies]
+    correlation = covariance[np.ix_(varies, varies)] / np.outer(kept, kept)
+    values = np.linalg.eigvalsh(correlation)
+    rounding = max(10 * float(np.finfo(np.float64).eps), 100 * precision**2)
+    return int(np.sum(values > values.size * rounding * values[-1]))
+
+
+def choose_whitening(
+    mean: Floats, covariance: Floats, n_samples: float, n_components: int | None, noise: str, precision: float
+) -> tuple[int, Whitening]:
+    """The number of components and the whitening of a covariance.
+
+    Isotropic noise can be seen where channels outnumber sources: its variance is the mean of the eigenvalues that are
+    left, and it is subtracted before whitening. `noise="auto"` takes it where those eigenvalues are equal up to
+    sampling. Otherwise all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    spectrum, vectors = values[::-1].copy(), vectors[:, ::-1]
+    rank = covariance_rank(covariance, mean, precision)
+    k = _check_components(n_components, rank, spectrum.size)
+    suggested = description_length_rank(spectrum[:rank], n_samples)
+    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(spectrum[k:rank], n_samples)):
+        return k, _isotropic(spectrum, vectors, k, rank, suggested, n_samples)
+    r = rank
+    advice: tuple[str, ...] = ()
+    if rank > max(k, _QUASI_LIMIT):
+        r = k
+        advice = (
+            f"the noise is not isotropic (discarded eigenvalues from {spectrum[k]:.3g} to {spectrum[rank - 1]:.3g}), "
+            f"and {rank} dimensions are too many to find the sources' space by the cumulant: the {k} leading principal "
+            "components were used, as FastICA does.",
+        )
+    roots = np.sqrt(spectrum[:r])
+    whitener = Whitener(vectors[:, :r] / roots, vectors[:, :r] * roots, spectrum)
+    return k, Whitening(whitener, "general", float("nan"), None, rank, suggested, advice)
+
+
+def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, suggested: int, n_samples: float) -> Whitening:
+    if rank <= k:
+        raise ValueError(
+            f"noise='isotropic' needs more channels than sources: the data have rank {rank}, n_components={k}. "
+            "Lower n_components, or use noise='general'."
+        )
+    variance = float(spectrum[k:rank].mean())
+    signal = spectrum[:k] - variance
+    if not signal[-1] > 0:
+        raise ValueError(f"eigenvalue {k} of the covariance does not exceed the noise: lower n_components.")
+    advice: tuple[str, ...] = ()
+    if signal[-1] < 2 * variance * np.sqrt((rank - k) / n_samples):
+        advice = (
+            f"source {k} has hardly more variance than the noise (eigenvalue {spectrum[k - 1]:.3g}, noise "
+            f"{variance:.3g}): lower n_components, the spectrum suggests {suggested}.",
+        )
+    roots = np.sqrt(signal)
+    matrix = vectors[:, :k] / roots
+    whitener = Whitener(matrix, vectors[:, :k] * roots, spectrum)
+    return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, suggested, advice)
+
+
+def _is_isotropic(discarded: Floats, n_samples: float) -> bool:
+    """Whether the eigenvalues are equal up to sampling; one alone cannot tell, and is taken to be noise."""
+    spread = np.sqrt(min(discarded.size / n_samples, 0.9))
+    edges = ((1 + spread) / (1 - spread)) ** 2
+    return bool(discarded[0] <= _ISOTROPY_SLACK * edges * discarded[-1])
+
+
+def description_length_rank(spectrum: Floats, n_samples: float) -> int:
+    """Number of eigenvalues above a floor of equal ones, by minimum description length (Wax and Kailath 1985)."""
+    d = spectrum.size
+    logs = np.log(spectrum)
+    lengths = []
+    for k in range(d):
+        rest = d - k
+        likelihood = rest * (np.log(spectrum[k:].mean()) - logs[k:].mean())
+        lengths.append(n_samples / 2 * likelihood + k * (2 * d - k) / 4 * np.log(max(n_samples, 2.0)))
+    shortest = int(np.argmin(lengths))
+    return d if shortest == d - 1 else shortest  # a floor of one eigenvalue is no floor
+
+
+def _check_components(n_components: int | None, rank: int, n_features: int) -> int:
+    if rank == 0:
+        raise ValueError("X has no variance: all channels are constant.")
+    if n_components is None:
+        return rank
+    if n_components > rank:
+        raise ValueError(
+            f"n_components={n_components} is larger than the rank {rank} of the data ({n_features} channels; constant, "
+            f"duplicated or average-referenced channels lower it). Use n_components={rank} or less, or None."
+        )
+    return n_components

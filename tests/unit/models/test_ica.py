@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from odeco.exceptions import MomentWarning
+from odeco.metrics import match_components
+from odeco.models.ica import ICA
+
+KURTOSIS = np.array([6.0, 3.0, -2.0, -1.2])  # exponential, Laplace, sign, uniform: in canonical order
+
+
+def draw_sources(n, rng):
+    return np.column_stack(
+        [
+            rng.exponential(size=n) - 1,
+            rng.laplace(size=n) / np.sqrt(2),
+            rng.choice([-1.0, 1.0], n),
+            rng.uniform(-np.sqrt(3), np.sqrt(3), n),
+        ]
+    )
+
+
+def draw(n=30_000, d=4, noise=0.0, seed=0, dtype=np.float64):
+    """Samples, mixing (d, 4) well conditioned, sources; `noise` a standard deviation or a (d, d) factor."""
+    rng = np.random.default_rng(seed)
+    mixing = np.linalg.qr(rng.standard_normal((d, 4)))[0] + 0.3 * rng.standard_normal((d, 4))
+    sources = draw_sources(n, rng)
+    gaussian = rng.standard_normal((n, d))
+    added = noise * gaussian if np.ndim(noise) == 0 else gaussian @ np.asarray(noise).T
+    return (sources @ mixing.T + added + np.arange(d)).astype(dtype), mixing, sources
+
+
+def crosstalk(components, mixing):
+    """Largest entry of components @ mixing off the best permutation, rows scaled to one."""
+    gain = np.abs(components @ mixing)
+    gain = gain / gain.max(axis=1, keepdims=True)
+    columns = gain.argmax(axis=1)
+    assert sorted(columns) == list(range(len(columns)))
+    gain[np.arange(len(columns)), columns] = 0.0
+    return float(gain.max())
+
+
+def mixing_error(found, truth):
+    """Largest distance of unit columns."""
+    unit = [m / np.linalg.norm(m, axis=0) for m in (found, truth)]
+    return match_components(*unit, up_to_sign=True).largest
+
+
+# Crosstalk of 4 sources from 3e4 samples: entries have a standard deviation of sqrt(v / n), v at most 6 for cumulants
+# and 2 for the likelihood (docs/ica.md); five of them are allowed.
+CUMULANT_ERROR = 5 * np.sqrt(6 / 30_000)
+LIKELIHOOD_ERROR = 5 * np.sqrt(2 / 30_000)
+
+
+@pytest.mark.parametrize(
+    ("refine", "bound"),
+    [
+        (None, CUMULANT_ERROR),
+        ("least-squares", CUMULANT_ERROR),
+        ("likelihood", LIKELIHOOD_ERROR),
+        ("auto", LIKELIHOOD_ERROR),
+    ],
+)
+def test_without_noise_every_refinement_separates(refine, bound):
+    x, mixing, sources = draw()
+    ica = ICA(refine=refine, random_state=0).fit(x)
+    assert crosstalk(ica.components_, mixing) < bound
+    np.testing.assert_allclose(ica.kurtosis_, KURTOSIS, atol=0.7)  # sampling: sd 0.3 for the exponential's
+    # In canonical order and of unit variance: columns compare one by one, no matching needed.
+    correlation = np.corrcoef(ica.transform(x).T, sources.T)[:4, 4:]
+    assert np.all(np.abs(np.diag(correlation)) > 0.99)
+    assert np.abs(np.diag(np.roll(correlation, 1, axis=0))).max() < 0.5  # shuffled: must not pass
+    np.testing.assert_allclose(ica.mixing_, mixing * np.sign(np.diag(correlation)), atol=0.1)
+
+
+def test_under_noise_cumulants_separate_where_the_likelihood_alone_does_not():
+    factor = 0.5 * np.random.default_rng(9).standard_normal((4, 4))
+    x, mixing, _ = draw(n=100_000, noise=factor)
+    free, biased = ICA(refine="least-squares", random_state=0).fit(x), ICA(refine="likelihood", random_state=0).fit(x)
+    auto = ICA(random_state=0).fit(x)
+    # Noise of half the sources' variance enlarges the sampling error about twofold.
+    assert crosstalk(free.components_, mixing) < 2 * 5 * np.sqrt(6 / 100_000)
+    assert crosstalk(auto.components_, mixing) < 2 * 5 * np.sqrt(6 / 100_000)
+    assert crosstalk(biased.components_, mixing) > 3 * crosstalk(free.components_, mixing)
+    assert auto.diagnostics_.details["conventional"]
+    assert auto.diagnostics_.details["noise_statistic"] > 2
+    assert auto.diagnostics_.details["likelihood_share"].mean() < 0.5
+
+
+def test_negligible_noise_is_recognized_and_reported():
+    x, _, _ = draw()
+    auto = ICA(random_state=0).fit(x)
+    assert "noise negligible" in auto.diagnostics_.method
+    np.testing.assert_array_equal(auto.diagnostics_.details["likelihood_share"], 1.0)
+    np.testing.assert_allclose(auto.noise_covariance_, 0, atol=1e-6)  # rounding of float32 rows in the polish
+
+
+def test_isotropic_noise_is_measured_and_removed():
+    x, mixing, _ = draw(d=8, noise=0.4)
+    ica = ICA(4, random_state=0).fit(x)
+    details = ica.diagnostics_.details
+    assert details["noise_model"] == "isotropic"
+    assert not details["conventional"]
+    # The variance of a mean of 4 n squares: relative standard deviation sqrt(2 / (4 n)) = 0.4 %.
+    assert details["noise_variance"] == pytest.approx(0.16, rel=0.02)
+    np.testing.assert_allclose(ica.noise_covariance_, details["noise_variance"] * np.eye(8))
+    np.testing.assert_allclose(ica.kurtosis_, KURTOSIS, atol=0.7)
+    assert mixing_error(ica.mixing_, mixing) < 2 * CUMULANT_ERROR
+    assert ica.diagnostics_.suggested_components == 4
+
+
+def test_anisotropic_noise_with_more_channels_than_sources():
+    factor = np.diag([1.5, 0.1, 0.1, 0.8, 0.1, 0.1, 1.0, 0.3])
+    x, mixing, _ = draw(n=100_000, d=8, noise=factor)
+    ica = ICA(4, random_state=0).fit(x)
+    assert ica.diagnostics_.details["noise_model"] == "general"
+    assert mixing_error(ica.mixing_, mixing) < 0.1
+    principal = np.linalg.eigh(np.cov(x.T))[1][:, ::-1][:, :4]
+    outside = mixing - principal @ (principal.T @ mixing)
+    assert np.linalg.norm(outside) / np.linalg.norm(mixing) > 0.2  # the principal components miss the sources' space
+
+
+def test_rotating_the_noise_changes_the_cumulant_fit_within_sampling_error_only():
+    rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((4, 4)))[0]
+    factor = np.diag([0.8, 0.1, 0.4, 0.2])
+    fits = []
+    for noise in (factor, rotation @ factor):
+        x, mixing, _ = draw(n=100_000, noise=noise)
+        fits.append(ICA(refine="least-squares", random_state=0).fit(x))
+        assert mixing_error(fits[-1].mixing_, mixing) < 0.05
+    np.testing.assert_allclose(fits[0].kurtosis_ * 0 + 1, 1)
+    assert mixing_error(fits[0].mixing_, fits[1].mixing_) < 0.05
+
+
+def test_algebra_of_the_attributes():
+    x, _, _ = draw(noise=0.3)
+    ica = ICA(random_state=0).fit(x)
+    np.testing.assert_allclose(ica.components_, np.linalg.pinv(ica.mixing_), atol=1e-12)
+    np.testing.assert_allclose(ica.covariance_, np.cov(x.T, bias=True), rtol=1e-9)
+    np.testing.assert_allclose(ica.mixing_ @ ica.mixing_.T + ica.noise_covariance_, ica.covariance_, atol=1e-12)
+    assert np.linalg.eigvalsh(ica.noise_covariance_)[0] > -1e-12
+    assert np.all(np.diff(np.abs(ica.kurtosis_)) <= 0)
+    largest = np.abs(ica.mixing_).argmax(axis=0)
+    assert np.all(ica.mixing_[largest, range(4)] > 0)
+    white = (x - ica.mean_) @ ica.whitening_.T
+    np.testing.assert_allclose(white.T @ white / len(x), np.eye(4), atol=1e-6)
+    np.testing.assert_allclose(ica.inverse_transform(ica.transform(x)), x, atol=1e-10)  # d = k: nothing is lost
+    np.testing.assert_array_equal(ica.get_feature_names_out(), ["ica0", "ica1", "ica2", "ica3"])
+    again = pickle.loads(pickle.dumps(ica))
+    np.testing.assert_array_equal(again.transform(x[:5]), ica.transform(x[:5]))
+
+
+def test_the_sinr_estimate_is_nearer_to_the_sources_than_the_inverse():
+    x, _, sources = draw(noise=0.6)
+    inverse = ICA(random_state=0).fit(x)
+    best = ICA(estimate="sinr", random_state=0).fit(x)
+    np.testing.assert_allclose(best.transform(x), (x - best.mean_) @ best.sinr_components_.T)
+
+    def correlation(outputs):
+        return np.abs(np.diag(np.corrcoef(outputs.T, sources.T)[:4, 4:]))
+
+    assert np.all(correlation(best.transform(x)) >= correlation(inverse.transform(x)) - 1e-3)
+    assert correlation(best.transform(x)).mean() > correlation(inverse.transform(x)).mean() + 0.005
+
+
+def test_partial_fit_does_not_depend_on_the_chunks_and_is_the_moment_estimate():
+    x, mixing, _ = draw(n=6000, noise=0.2)
+    fits = []
+    for size in (6000, 500, 77):
+        ica = ICA(refine="least-squares", random_state=0)
+        for low in range(0, len(x), size):
+            ica.partial_fit(x[low : low + size])
+        fits.append(ica)
+    for ica in fits[1:]:  # sums in another order; the iteration stops at 1e-4 along the same path
+        np.testing.assert_allclose(ica.mixing_, fits[0].mixing_, atol=1e-8)
+    whole = ICA(refine="least-squares", random_state=0).fit(x)
+    np.testing.assert_allclose(fits[0].mixing_, whole.mixing_, atol=1e-6)
+    assert crosstalk(fits[0].components_, mixing) < 2 * 5 * np.sqrt(6 / 6000)
+    fits[0].fit(x[:3000])  # fit starts anew
+    np.testing.assert_allclose(fits[0].mean_, x[:3000].mean(axis=0))
+
+
+def test_partial_fit_with_many_channels_works_in_principal_directions():
+    x, mixing, _ = draw(n=8000, d=50, noise=0.1)
+    ica = ICA(4, random_state=0)
+    for part in np.array_split(x, 7):
+        ica.partial_fit(part)
+    assert ica.diagnostics_.details["noise_model"] == "isotropic"
+    assert mixing_error(ica.mixing_, mixing) < 0.15
+
+
+def test_sources_of_batches_are_the_whole():
+    x, _, _ = draw(n=25_000, noise=0.2)
+    whole = ICA(random_state=0).fit(x)
+    listed = ICA(random_state=0).fit([x[:7000], x[7000:7100], x[7100:]])
+    called = ICA(random_state=0).fit(lambda: (x[low : low + 999] for low in range(0, len(x), 999)))
+    for other in (listed, called):
+        np.testing.assert_allclose(other.mixing_, whole.mixing_, atol=1e-5)  # single precision products, other blocks
+        assert other.n_features_in_ == 4
+    with pytest.raises(ValueError, match="two passes"):
+        ICA().fit(iter([x]))
+
+
+def test_weights_are_repetitions():
+    x, _, _ = draw(n=3000, noise=0.2)
+    weights = np.random.default_rng(1).integers(0, 4, len(x))
+    weighted = ICA(random_state=0).fit(x, sample_weight=weights)
+    repeated = ICA(random_state=0).fit(np.repeat(x, weights, axis=0))
+    np.testing.assert_allclose(weighted.mixing_, repeated.mixing_, atol=1e-8)
+    streamed = ICA(random_state=0, refine=None).partial_fit(x, sample_weight=weights)
+    np.testing.assert_allclose(streamed.mean_, repeated.mean_, atol=1e-12)
+
+
+def test_float32_needs_no_copy_in_double_precision():
+    x, mixing, _ = draw(n=200_000, d=16, noise=0.1, dtype=np.float32)
+    ICA(4, random_state=0).fit(x[:1000])  # imports
+    tracemalloc.start()
+    ica = ICA(4, random_state=0).fit(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < x.nbytes  # of which the whitened samples take a quarter
+    assert ica.transform(x[:3]).dtype == np.float32
+    assert mixing_error(ica.mixing_, mixing) < 0.05
+
+
+def test_many_components_are_fitted_without_the_tensor():
+    rng = np.random.default_rng(0)
+    k = 30
+    sources = rng.laplace(size=(20_000, k)) / np.sqrt(2)
+    mixing = np.linalg.qr(rng.standard_normal((k, k)))[0]
+    ica = ICA(random_state=0).fit(sources @ mixing.T)
+    assert np.isnan(ica.diagnostics_.residual)  # never formed
+    assert mixing_error(ica.mixing_, mixing) < 0.15  # sqrt(k v / n) = 0.06 per column
+
+
+def test_same_seed_same_result():
+    x, _, _ = draw(n=2000, noise=0.3)
+    first, second = (ICA(random_state=3).fit(x) for _ in range(2))
+    np.testing.assert_array_equal(first.mixing_, second.mixing_)
+
+
+def test_samples_have_the_fitted_moments():
+    x, _, _ = draw(noise=0.2)
+    ica = ICA(random_state=0).fit(x)
+    drawn, sources = ica.sample(100_000)
+    np.testing.assert_allclose(np.cov(drawn.T, bias=True), ica.covariance_, atol=0.05)
+    np.testing.assert_allclose((sources**4).mean(axis=0) - 3, np.maximum(ica.kurtosis_, -2), atol=0.5)
+
+
+# Bad input
+
+
+def test_gaussian_data_are_called_gaussian():
+    x = np.random.default_rng(0).standard_normal((5000, 4))
+    with pytest.warns(MomentWarning, match="look Gaussian"):
+        ica = ICA(random_state=0).fit(x)
+    assert not ica.diagnostics_.details["identifiable"].any()
+    assert ica.diagnostics_.suggested_components == 0
+
+
+def test_a_gaussian_source_among_others_is_reported():
+    x, mixing, sources = draw()
+    sources[:, 1:3] = np.random.default_rng(1).standard_normal((len(x), 2))
+    with pytest.warns(MomentWarning, match="2 of 4 sources"):
+        ica = ICA(random_state=0).fit(sources @ mixing.T)
+    np.testing.assert_array_equal(ica.diagnostics_.details["identifiable"], [True, True, False, False])
+    assert ica.diagnostics_.suggested_components == 2
+    assert mixing_error(ica.mixing_[:, :2], mixing[:, [0, 3]]) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["constant", "duplicated", "average reference"])
+def test_rank_deficient_channels_are_left_out(kind):
+    x, mixing, _ = draw(n=10_000)
+    if kind == "constant":
+        x, mixing = np.column_stack([x, np.full(len(x), 7.0)]), np.vstack([mixing, np.zeros(4)])
+    elif kind == "duplicated":
+        x, mixing = np.column_stack([x, x[:, 0]]), np.vstack([mixing, mixing[0]])
+    else:
+        x, mixing = np.column_stack([x, x[:, 0] - x[:, 1]]), np.vstack([mixing, mixing[0] - mixing[1]])
+        x, mixing = x - x.mean(axis=1, keepdims=True), mixing - mixing.mean(axis=0)
+    ica = ICA(random_state=0).fit(x)
+    assert ica.mixing_.shape == (5, 4)
+    assert mixing_error(ica.mixing_, mixing) < 0.1
+    with pytest.raises(ValueError, match="rank 4"):
+        ICA(5).fit(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_channels_of_very_different_units_are_all_kept(dtype):
+    x, mixing, _ = draw(n=20_000)
+    units = np.array([1e4, 1.0, 1e-3, 1e-1])
+    ica = ICA(random_state=0).fit(((x - x.mean(axis=0)) * units).astype(dtype))
+    assert ica.mixing_.shape == (4, 4)
+    assert mixing_error(ica.mixing_ / units[:, None], mixing) < 0.1
+
+
+def test_an_outlier_is_named():
+    x, _, _ = draw(n=5000)
+    x[1234] = 1e4
+    with pytest.warns(MomentWarning, match="sample 1234 alone"):
+        ICA(random_state=0).fit(x)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 9}, "rank"),
+        ({"noise": "white"}, "noise"),
+        ({"noise": "isotropic"}, "more channels than sources"),
+        ({"refine": "em"}, "refine"),
+        ({"estimate": "best"}, "estimate"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"tol": -1.0}, "tol"),
+    ],
+)
+def test_bad_parameters_are_named(options, match):
+    with pytest.raises(ValueError, match=match):
+        ICA(**options).fit(draw(n=500)[0])
+
+
+def test_bad_data_are_named():
+    x, _, _ = draw(n=100)
+    with pytest.raises(ValueError, match="no variance"):
+        ICA().fit(np.ones((50, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        ICA().fit(np.where(np.arange(4) == 2, np.nan, x))
+    with pytest.raises(ValueError, match="NaN or infinity in 2 rows"):
+        ICA().fit([x, np.array([[0, 0, 0, np.nan], [0, 0, 0, np.inf]])])
+    with pytest.raises(ValueError, match="n_samples=5 is not larger than n_components=6"):
+        ICA(6).fit(np.random.default_rng(0).standard_normal((5, 8)))
+    with pytest.raises(ValueError, match="weight"):
+        ICA().fit(x, sample_weight=np.zeros(100))
+    with pytest.raises(ValueError, match="empty"):
+        ICA().fit(lambda: iter([]))
+
+
+@pytest.mark.filterwarnings("ignore:no source:odeco.exceptions.MomentWarning")
+def test_fewer_samples_than_channels_are_said():
+    with pytest.warns(MomentWarning, match="n_samples=6 is not larger than n_features=8"):
+        ICA().fit(np.random.default_rng(0).laplace(size=(6, 8)))
