@@ -22,13 +22,14 @@ class Found:
     """What a method hands over: unit columns, the iterations spent, and how it ended.
 
     `values` are the eigenvalues of a method that has its own: the deflated tensor's, for the power methods. The others
-    are read off the tensor.
+    are read off the tensor. `mapped` is T(I, v, .., v) where the method knows it already.
     """
 
     vectors: Floats
     n_iter: int
     status: Status
     values: Floats | None = None
+    mapped: Floats | None = None
 
 
 CONVERGED = Status(StatusCode.CONVERGED)
@@ -37,7 +38,7 @@ CONVERGED = Status(StatusCode.CONVERGED)
 def finish(tensor: SymmetricTensor, found: Found, method: str, *, keep_order: bool) -> Decomposition:
     """Read eigenvalues off, fix signs, measure residual and certificate, and settle the status."""
     vectors = found.vectors
-    mapped = tensor.power_map(vectors)
+    mapped = tensor.power_map(vectors) if found.mapped is None else found.mapped
     values = np.einsum("ij,ij->j", vectors, mapped) if found.values is None else found.values
     if tensor.order == 3:  # -lambda v^(x3) = lambda (-v)^(x3); the map itself is even in v
         signs = np.where(values < 0, -1.0, 1.0)

@@ -9,6 +9,7 @@ pays for restarts disappears (measured, not proved: see docs/decomposition.md).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,12 @@ from odeco.decomposition.result import Status, StatusCode
 from odeco.tensors import ExplicitTensor, SymmetricTensor, multilinear
 from odeco.tensors.algebra import Floats
 
-# Single precision carries the iteration to here; its own rounding is 1e-7 times the condition of the polar factor.
-_SINGLE_TOLERANCE = 1e-3
+# Single precision carries the iteration to here, a little above its own rounding.
+_SINGLE_TOLERANCE = 1e-5
+# What is good enough for a start: the iteration goes on from it.
+_START_TOLERANCE = 1e-3
+# Frobenius norm of a turn that counts as small: its square is what the second order leaves to be mended.
+_NEARBY = 0.3
 # Below this dimension single precision saves nothing: calls cost more than flops.
 _SINGLE_DIMENSION = 32
 
@@ -65,17 +70,21 @@ def orthogonal_iteration(
         frame, spent = _start_compressed(tensor, rank, rng, n_iter, shift)
     else:
         frame = slice_frame(tensor.random_slice(rng), rank)
-    frame, used, change = _iterate(tensor, frame, n_iter, tol, shift)
+    end = _iterate(tensor, frame, n_iter, tol, shift)
     if decouple:
-        frame = power_updates(tensor, frame, 1)
-    status = CONVERGED
-    if change > tol:
+        return Found(power_updates(tensor, end.frame, 1), spent + end.n_iter, CONVERGED)
+    if end.change > tol:
         status = Status(
             StatusCode.NOT_CONVERGED,
-            f"columns still move by {change:.2g} after {used} iterations.",
+            f"columns still move by {end.change:.2g} after {end.n_iter} iterations.",
             "The tensor may be far from orthogonally decomposable: check the residual, lower the rank, or set shift.",
         )
-    return Found(frame, spent + used, status)
+        return Found(end.frame, spent + end.n_iter, status)
+    if tensor.dimension < _SINGLE_DIMENSION:
+        return Found(end.frame, spent + end.n_iter, CONVERGED)
+    # A contraction saved: values and map are one step behind the frame. Eigenvalues differ by the square of the last
+    # change (below tol), the map by the noise times it.
+    return Found(end.frame, spent + end.n_iter, CONVERGED, end.values, end.mapped)
 
 
 def slice_frame(matrix: Floats, rank: int) -> Floats:
@@ -100,43 +109,86 @@ def _start_compressed(
     """Iterate inside the leading subspace first: there random starts see no noise from outside it."""
     basis = leading_subspace(tensor, rank)
     core = compress(tensor, basis)
-    frame, used, _ = _iterate(core, slice_frame(core.random_slice(rng), rank), n_iter, _SINGLE_TOLERANCE, shift)
-    return basis @ frame, used
+    end = _iterate(core, slice_frame(core.random_slice(rng), rank), n_iter, _START_TOLERANCE, shift)
+    return basis @ end.frame, end.n_iter
 
 
-def _iterate(
-    tensor: SymmetricTensor, frame: Floats, n_iter: int, tol: float, shift: float
-) -> tuple[Floats, int, float]:
-    """Single precision until the frame settles, then double; small or implicit tensors in double throughout."""
+@dataclass(frozen=True, eq=False)
+class _End:
+    """Where a run ended: the frame, and values and map of the frame one step before it."""
+
+    frame: Floats
+    n_iter: int
+    change: float
+    values: Floats
+    mapped: Floats
+
+
+def _iterate(tensor: SymmetricTensor, frame: Floats, n_iter: int, tol: float, shift: float) -> _End:
+    """Single precision as far as it goes, then double; small or implicit tensors in double throughout."""
     used = 0
     if isinstance(tensor, ExplicitTensor) and tensor.dimension >= _SINGLE_DIMENSION:
         single = tensor.packed(np.float32).power_map
-        frame, used, change = _run(single, frame, n_iter, max(tol, _SINGLE_TOLERANCE), shift / tensor.scale)
-        if change <= tol and tol >= _SINGLE_TOLERANCE:
-            return frame, used, change
-    frame, more, change = _run(tensor.power_map, frame, max(n_iter - used, 1), tol, shift)
-    return frame, used + more, change
+        rough = _run(single, frame, n_iter, max(tol, _SINGLE_TOLERANCE), shift / tensor.scale, single=True)
+        if rough.change <= tol and tol >= _START_TOLERANCE:
+            return rough
+        frame, used = rough.frame, rough.n_iter
+    end = _run(tensor.power_map, frame, max(n_iter - used, 1), tol, shift, single=False)
+    return replace(end, n_iter=used + end.n_iter)
 
 
 def _run(
-    power_map: Callable[[NDArray[Any]], NDArray[Any]], frame: Floats, n_iter: int, tol: float, shift: float
-) -> tuple[Floats, int, float]:
+    power_map: Callable[[NDArray[Any]], NDArray[Any]],
+    frame: Floats,
+    n_iter: int,
+    tol: float,
+    shift: float,
+    *,
+    single: bool,
+) -> _End:
     change = np.inf
-    negligible = 1e-5 if tol >= _SINGLE_TOLERANCE else 1e-12
+    negligible = 1e-5 if single else 1e-12
     for iteration in range(1, n_iter + 1):
-        step = power_map(frame).astype(float, copy=False)
-        values = np.einsum("ij,ij->j", frame, step)
+        mapped = power_map(frame).astype(float, copy=False)
+        values = np.einsum("ij,ij->j", frame, mapped)
+        step, strength = mapped, values
         if shift:  # away from zero: on the side of the value's sign
             towards = np.where(values < 0, -shift, shift)
-            step, values = step + towards * frame, values + towards
-        moved = polar(step * (values / (np.abs(step).max() * np.abs(values).max() or 1.0)))
+            step, strength = mapped + towards * frame, values + towards
+        moved = retract(frame, step * (strength / (np.abs(step).max() * np.abs(strength).max() or 1.0)))
         # Columns whose value is rounding (the rank is lower than asked for) have no direction to settle in.
-        settled = np.abs(values) <= negligible * np.abs(values).max()
-        change = float(np.where(settled, 0.0, np.linalg.norm(moved - frame, axis=0)).max())
+        settled = np.abs(strength) <= negligible * np.abs(strength).max()
+        before, change = change, float(np.where(settled, 0.0, np.linalg.norm(moved - frame, axis=0)).max())
         frame = moved
-        if change <= tol:
+        # Single precision that no longer gains has reached its rounding: double goes on from there.
+        if change <= tol or (single and _START_TOLERANCE > change > before / 2):
             break
-    return frame, iteration, change
+    return _End(frame, iteration, change, values, mapped)
+
+
+def retract(frame: Floats, matrix: Floats) -> Floats:
+    """The polar factor of `matrix`, or where that is near to the orthonormal `frame` a step to it of second order.
+
+    With A = V'X = D + small, the polar factor of X is V (I + K) + (X - V A) / D up to squares, K_ij = (A_ij - A_ji) /
+    (d_i + d_j); Newton-Schulz steps make it orthonormal to rounding. Both stand still at the same frames, and this one
+    is all matrix products.
+    """
+    inner = frame.T @ matrix
+    strengths = np.diag(inner)
+    if frame.shape[0] < _SINGLE_DIMENSION or not strengths.min() > 1e-8 * strengths.max():
+        return polar(matrix)
+    turn = (inner - inner.T) / (strengths[:, None] + strengths)
+    outside = (matrix - frame @ inner) / strengths if frame.shape[0] > frame.shape[1] else np.zeros(1)
+    if np.linalg.norm(turn) > _NEARBY or np.linalg.norm(outside) > _NEARBY:
+        return polar(matrix)
+    moved = frame + frame @ turn + outside
+    for _ in range(4):  # squares the defect each time, from below _NEARBY^2
+        defect = moved.T @ moved
+        defect[np.diag_indices_from(defect)] -= 1.0
+        moved = moved - 0.5 * (moved @ defect)
+        if np.abs(defect).max() < 1e-8:
+            break
+    return moved
 
 
 def polar(matrix: Floats) -> Floats:
