@@ -12,6 +12,10 @@ from odeco.tensors.algebra import Floats
 
 # Rows handled at a time: enough for GEMM to run at full speed, few enough for their Khatri-Rao rows to stay in cache.
 _BLOCK_ROWS = 2048
+# Elements of such a block where rows come slice by slice: half of a second-level cache.
+_BLOCK_ELEMENTS = 2**18
+# From this dimension on, a call per slice costs less than gathering.
+_SLICED_DIMENSION = 64
 # Orderings of a sorted multiset, by its size and its number of distinct elements.
 _ORDERINGS = {2: np.array([0, 1, 2]), 3: np.array([0, 1, 3, 6])}
 
@@ -37,9 +41,21 @@ class PackedTensor:
         distinct = 1 + np.count_nonzero(np.diff(self.indices, axis=0), axis=0)
         self.orderings = _ORDERINGS[self.order - 1][distinct]
         self.rows = np.empty((self.orderings.size, self.dimension), dtype=dtype)
-        for block in self._blocks():
-            entries = array[tuple(self.indices[:, block])]
-            np.multiply(entries, self.orderings[block, None] / scale, out=self.rows[block], casting="same_kind")
+        if self.order == 3:
+            self._pack_slices(array, scale)
+        else:
+            for block in self._blocks():
+                entries = array[tuple(self.indices[:, block])]
+                np.multiply(entries, self.orderings[block, None] / scale, out=self.rows[block], casting="same_kind")
+
+    def _pack_slices(self, array: NDArray[Any], scale: float) -> None:
+        """Order 3: all rows with the same smallest index are one slice, copied several times faster than gathered."""
+        low = 0
+        for b in range(self.dimension):
+            high = low + self.dimension - b
+            np.multiply(array[b, b:], 2.0 / scale, out=self.rows[low:high], casting="same_kind")
+            self.rows[low] /= 2
+            low = high
 
     def _blocks(self) -> Iterator[slice]:
         for low in range(0, self.orderings.size, _BLOCK_ROWS):
@@ -48,17 +64,36 @@ class PackedTensor:
     def power_map(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """T(I, v, .., v) / scale for every column v."""
         columns = np.ascontiguousarray(vectors, dtype=self.rows.dtype)
+        result = np.zeros(columns.shape, dtype=columns.dtype)
+        by_slices = self.order == 3 and self.dimension >= _SLICED_DIMENSION
+        for block, product in self._sliced_products(columns) if by_slices else self._gathered_products(columns):
+            result += self.rows[block].T @ product
+        return result
+
+    def _gathered_products(self, columns: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Blocks of rows and their Khatri-Rao rows v_b v_c .., gathered index by index."""
         shape = (min(_BLOCK_ROWS, self.orderings.size), columns.shape[1])
         product, factor = np.empty(shape, columns.dtype), np.empty(shape, columns.dtype)
-        result = np.zeros(columns.shape, dtype=columns.dtype)
         for block in self._blocks():
             size = block.stop - block.start
             np.take(columns, self.indices[0, block], axis=0, out=product[:size], mode="clip")
             for index in self.indices[1:]:
                 np.take(columns, index[block], axis=0, out=factor[:size], mode="clip")
                 product[:size] *= factor[:size]
-            result += self.rows[block].T @ product[:size]
-        return result
+            yield block, product[:size]
+
+    def _sliced_products(self, columns: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """The same at order 3, smallest index by smallest index: one product instead of two gathers and one."""
+        n, r = columns.shape
+        target = max(_BLOCK_ELEMENTS // r, 1)
+        product = np.empty((min(target + n, self.orderings.size), r), columns.dtype)
+        low = high = 0
+        for b in range(n):
+            np.multiply(columns[b], columns[b:], out=product[high - low : high - low + n - b])
+            high += n - b
+            if high - low >= target or b == n - 1:
+                yield slice(low, high), product[: high - low]
+                low = high
 
     def gram(self) -> Floats:
         """T1 T1' / scale^2 for the full flattening T1 (n, n^(p-1)): a SYRK per block."""
