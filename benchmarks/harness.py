@@ -40,10 +40,9 @@ def threads(count: int) -> Iterator[None]:
 
 
 def gemm_speed(dtype: Any, size: int = 1200) -> float:
-    """Flops per second of a square matrix product: the limit that other figures are shares of."""
+    """Flops per second of a square matrix product, median of several: the limit that other figures are shares of."""
     a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(dtype)
-    a @ b
-    return 2.0 * size**3 / min(once(lambda: a @ b) for _ in range(5))
+    return 2.0 * size**3 / seconds(lambda: a @ b, 9)
 
 
 def environment(packages: Iterable[str]) -> dict[str, Any]:
