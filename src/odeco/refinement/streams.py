@@ -20,8 +20,8 @@ from odeco.refinement.watch import inverse_totals, smoothed_topics
 Floats = NDArray[np.floating]
 
 # Steps for the proportions of a document: cheap ones of EM that find its topics, then those of CVB0 that leave its own
-# counts out. EM settles short documents too early; too few steps of either leave all documents too flat, which biases the
-# topics. Documents that are remembered go on from where they were.
+# counts out. EM settles short documents too early; too few steps of either leave all documents too flat, which biases
+# the topics. Documents that are remembered go on from where they were.
 _FIRST_STEPS, _LATER_STEPS, _FORGOTTEN_STEPS = (3, 3), (2, 2), (4, 6)
 _FEWEST_BATCHES, _MOST_BATCHES = 4, 64
 # Nonzeros of a batch per word of the vocabulary: with fewer, handling the topics takes longer than the documents.
