@@ -28,7 +28,7 @@ def main() -> None:
     eigenvalues = np.linspace(10.0, 1.0, RANK)
     noise = 0.1 * eigenvalues.min() / np.sqrt(RANK)
     sample = simulate.odeco_tensor(DIMENSION, eigenvalues=eigenvalues, noise=noise, random_state=0)
-    print("odeco has no models to fit yet: this demo decomposes a simulated tensor, as they will.\n")
+    print("Until `odeco demo` fits a model, this decomposes a simulated tensor, as all models do.\n")
     print(f"A symmetric {DIMENSION} x {DIMENSION} x {DIMENSION} tensor of {RANK} orthogonal components,")
     print(f"eigenvalues from 10 down to 1, noise of operator norm eps = {noise:.3g}.\n")
 
