@@ -85,21 +85,14 @@ class TopicEstimate:
     whitener: Whitener
 
 
-def topics_at(
-    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str = "auto", *, coarse: bool = False
-) -> TopicEstimate:
+def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str = "auto") -> TopicEstimate:
     """Theorem 3.5 read backwards at one alpha0 (Theorem 3.1 at 0); costs no pass over the data.
 
     M3(W, W, W) has the eigenvalues (2 / (alpha0 + 2)) sqrt(alpha0 (alpha0 + 1) / alpha_i), and its eigenvectors lift to
     multiples of the topics.
     """
-    k = basis.whitener.n_components
-    exact = dirichlet_moments(basis.moments.first, basis.moments.pairs, basis.moments.triples, alpha0)
-    inner = whiten(exact.second, k)
-    tensor = ExplicitTensor(np.asarray(inner.whiten_tensor(exact.third), dtype=float))
-    options = (_COARSE if coarse else _SETTLED) if method == "auto" else {}
-    decomposition = run_method(tensor, k, method, rng, dict(options))
-    if basis.all_triples is not None and not coarse:
+    inner, decomposition = _decompose_at(basis, alpha0, rng, method, _SETTLED)
+    if basis.all_triples is not None:
         decomposition = _finish_on_all(basis, alpha0, inner, decomposition, rng)
     whole = basis.whitener.compose(inner)
     found = recover(whole, decomposition.eigenvalues, decomposition.eigenvectors, ratio=2.0 / (alpha0 + 2.0))
@@ -116,6 +109,17 @@ def topics_at(
         decomposition.take(order),
         whole,
     )
+
+
+def _decompose_at(
+    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str, options: dict[str, float]
+) -> tuple[Whitener, Decomposition]:
+    """The whitener of M2 on the k directions at this alpha0, and the decomposition of M3 whitened by it."""
+    k = basis.whitener.n_components
+    exact = dirichlet_moments(basis.moments.first, basis.moments.pairs, basis.moments.triples, alpha0)
+    inner = whiten(exact.second, k)
+    tensor = ExplicitTensor(np.asarray(inner.whiten_tensor(exact.third), dtype=float))
+    return inner, run_method(tensor, k, method, rng, dict(options) if method == "auto" else {})
 
 
 def _finish_on_all(
@@ -169,10 +173,10 @@ def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
         alpha0 = float(np.exp(log_alpha0))
         try:
             # The same start at every alpha0: a smooth curve, whatever the seed.
-            estimate = topics_at(basis, alpha0, np.random.default_rng(0), method, coarse=True)
+            _, decomposition = _decompose_at(basis, alpha0, np.random.default_rng(0), method, _COARSE)
         except ValueError:  # M2 is indefinite: alpha0 is far too large
             return np.inf
-        seen[alpha0] = estimate.decomposition.residual
+        seen[alpha0] = decomposition.residual
         return seen[alpha0]
 
     with single_threaded_blas():  # many small products

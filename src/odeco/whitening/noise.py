@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from odeco.moments.words import tuple_weights
 from odeco.sources import Batch
@@ -12,6 +15,8 @@ Floats = NDArray[np.float64]
 
 # Extremes of noise differ by up to a fifth from draw to draw; a direction must stand out by more.
 _MARGIN = 1.25
+# On the noise of real text 12 steps came within 2 % of the eigenvalue: far below what an estimate of noise is worth.
+_LANCZOS_STEPS = 12
 
 
 def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int) -> float:
@@ -33,31 +38,53 @@ def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int
     n_documents : int
         Documents that the moments were taken over.
     """
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
     weights, scaled = tuple_weights(batch, 2)
     usable = np.flatnonzero(weights > 0)
     if usable.size < 4:
         return float("inf")
+    if scale.size - directions.shape[1] < 3:
+        return 0.0  # no complement to speak of
     signs = np.zeros(len(batch))
     signs[usable] = np.where(np.arange(usable.size) % 2, -1.0, 1.0)
     for sign in (1.0, -1.0):  # each half is an average of its own
         signs[signs == sign] /= weights[signs == sign].sum()
-    signed = signs * scaled / 2
-    counts = batch.counts.astype(np.float64)
-    diagonal = (signed @ counts) * scale**2
+    product = _difference(batch, signs * scaled / 2, scale, directions)
+    largest = _largest_eigenvalue(product, np.ones(scale.size, dtype=np.float32))
+    return float(_MARGIN * max(largest, 0.0) * np.sqrt(usable.size / max(n_documents, 1)))
 
-    def outside(vector: Floats) -> Floats:
-        return np.asarray(vector - directions @ (directions.T @ vector))
 
-    def product(vector: Floats) -> Floats:
-        inside = outside(vector.ravel())
-        return outside(scale * (counts.T @ (signed * (counts @ (scale * inside)))) - diagonal * inside)
+def _difference(
+    batch: Batch, signed: Floats, scale: Floats, directions: Floats
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    """The product with ``P S (C' diag(signed) C - diag) S``, P the projection on the complement of the directions."""
+    counts = sparse.csr_array(batch.counts, dtype=np.float32)
+    transposed = counts.T  # of a view: no copy
+    diagonal = ((signed @ counts) * scale**2).astype(np.float32)
+    weights, words, block = signed.astype(np.float32), scale.astype(np.float32), directions.astype(np.float32)
 
-    d = scale.size
-    if d - directions.shape[1] < 3:
-        return 0.0  # no complement to speak of
-    operator = LinearOperator((d, d), matvec=product, dtype=np.float64)
-    # One percent is far below what an estimate of noise is worth.
-    largest = eigsh(operator, k=1, which="LA", tol=1e-2, v0=np.ones(d), return_eigenvectors=False)
-    return float(_MARGIN * max(largest[0], 0.0) * np.sqrt(usable.size / max(n_documents, 1)))
+    def product(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        image = words * (transposed @ (weights * (counts @ (words * vector)))) - diagonal * vector
+        return np.asarray(image - block @ (block.T @ image))
+
+    return product
+
+
+def _largest_eigenvalue(
+    product: Callable[[NDArray[np.float32]], NDArray[np.float32]], start: NDArray[np.float32]
+) -> float:
+    """The largest eigenvalue by Lanczos iterations from the image of `start`, orthogonalized in full."""
+    vector = product(start)
+    norm = np.linalg.norm(vector)
+    basis = np.zeros((min(_LANCZOS_STEPS, start.size), start.size), dtype=np.float32)
+    images = np.zeros_like(basis)
+    for step in range(len(basis)):
+        if not norm > 0:  # the space is exhausted
+            break
+        basis[step] = vector / norm
+        images[step] = product(basis[step])
+        vector = images[step]
+        for _ in range(2):
+            vector = vector - (basis[: step + 1] @ vector) @ basis[: step + 1]
+        norm = np.linalg.norm(vector)
+    projected = (basis @ images.T).astype(np.float64)
+    return float(np.linalg.eigvalsh((projected + projected.T) / 2)[-1])
