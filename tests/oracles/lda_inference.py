@@ -24,7 +24,7 @@ def em_proportions(counts, topics, alpha, n_iter):
     return np.array(result)
 
 
-def cvb0_step(counts, topics, own_word, alpha, strengths, spreads, floor):
+def cvb0_step(counts, topics, own_word, alpha, strengths, spreads, floor, least_rest):
     """One step of CVB0 with own counts and their echo left out: new strengths, spreads and word counts (k, d)."""
     new, spread, words = np.zeros_like(strengths), np.zeros_like(spreads), np.zeros_like(topics)
     for i, row in enumerate(counts):
@@ -34,7 +34,7 @@ def cvb0_step(counts, topics, own_word, alpha, strengths, spreads, floor):
             if not count:
                 continue
             product = total * topics[:, word]
-            own = (1 + chi + chi**2) * topics[:, word] + total * own_word
+            own = topics[:, word] / np.maximum(1 - chi, least_rest) + total * own_word
             density = product.sum()
             left = max(density - count * (product * own).sum() / density, floor * density)
             r = product / (left + count * own)

@@ -19,7 +19,7 @@ def documents():
 def test_proportions_match_the_loops_at_convergence(documents):
     counts, topics = documents
     alpha = np.array([0.5, 0.2, 0.1])
-    expected = oracle.em_proportions(counts[:20].toarray(), topics, alpha, 2000)
+    expected = oracle.em_proportions(counts[:20].toarray(), topics, alpha, 1000)
     found = infer_proportions(counts[:20], topics, alpha, tol=1e-6)
     # A step of 1e-6 at a contraction of 0.99 or better, in single precision.
     np.testing.assert_allclose(found, expected, atol=1e-3)
@@ -54,7 +54,7 @@ def test_halves_are_fair_whole_and_seeded(documents):
 def test_perplexity_is_that_of_its_definition(documents):
     counts, topics = documents
     halves = split_words(counts, np.random.default_rng(3))
-    expected = oracle.completion_perplexity(halves[0].toarray(), halves[1].toarray(), topics, 1e-3, 2000)
+    expected = oracle.completion_perplexity(halves[0].toarray(), halves[1].toarray(), topics, 1e-3, 500)
     found = completion(counts, topics, random_state=3)
     assert found.perplexity == pytest.approx(expected, rel=1e-3)  # the tolerance of the proportions
     assert found.n_words == halves[1].sum()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import local
 from typing import TypeVar
 
 import numpy as np
@@ -26,15 +27,29 @@ def thread_count() -> int:
 
 
 def map_parts(function: Callable[[int], Result], n_parts: int) -> list[Result]:
-    """``[function(0), ..., function(n_parts - 1)]``, one thread for each part; the order is kept.
+    """``[function(0), ..., function(n_parts - 1)]`` on as many threads as there are cores; the order is kept.
 
     The functions must release the GIL (numba ``nogil``, BLAS) to gain from it. Sums over parts taken in order are
-    the same bit for bit whenever the number of parts is.
+    the same bit for bit whenever the number of parts is. A function that calls `map_parts` itself gets one thread: its
+    parts would wait for threads that wait for them.
     """
-    if n_parts == 1:
-        return [function(0)]
-    with ThreadPoolExecutor(n_parts) as pool:
-        return list(pool.map(function, range(n_parts)))
+    n_threads = thread_count()
+    if n_parts == 1 or n_threads == 1 or getattr(_inside, "worker", False):
+        return [function(part) for part in range(n_parts)]
+    return list(_pool(n_threads).map(function, range(n_parts)))
+
+
+_inside = local()
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them takes longer than many of the loops they run."""
+    return ThreadPoolExecutor(n_threads, "odeco", initializer=lambda: setattr(_inside, "worker", True))
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:

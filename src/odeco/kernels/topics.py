@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from odeco.kernels.inference import add_shares
+
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
@@ -24,6 +26,9 @@ _CHUNK = 256
 
 # Share of the mixture density that is left at least when a word's own counts are taken out of it.
 _FLOOR = 0.1
+
+# An echo is worth at most 1 / this many times the counts it comes from.
+_LEAST_REST = 0.2
 
 
 @njit(**_OPTIONS)
@@ -40,13 +45,13 @@ def _exp_digamma(x: float) -> float:
 @njit(**_OPTIONS)
 def em_rows(
     indptr: Ints, columns: Ints, values: Floats, topics: Floats, alpha: Floats, start: int, stop: int,
-    n_iter: int, variational: bool, strengths: Floats, scatter: bool, word_counts: Floats,
+    n_iter: int, variational: bool, strengths: Floats, word_counts: Floats,
 ) -> float:  # fmt: skip
     """`n_iter` EM (or variational) steps for the proportions of each document, topics fixed.
 
     A step takes r_wk proportional to t_k topics[w, k], t = N + alpha (or exp(digamma(N + alpha))), and N_k = sum_w c_w
-    r_wk, in ``strengths``. With `scatter` the last step's c_w r_wk are added to ``word_counts``. Returned is the
-    likelihood part of the objective before that step: the sum of c_w log(sum_k t_k topics[w, k]).
+    r_wk, in ``strengths``. The last step's c_w r_wk are added to ``word_counts``. Returned is the likelihood part of
+    the objective before that step: the sum of c_w log(sum_k t_k topics[w, k]).
     """
     k = topics.shape[1]
     weights = np.empty(k, topics.dtype)
@@ -59,23 +64,62 @@ def em_rows(
                 total = strengths[d, i] + alpha[i]
                 weights[i] = _exp_digamma(total) if variational else total
                 sums[i] = 0
-            for p in range(first, last):
-                topic = topics[columns[p]]
-                norm = topics.dtype.type(0)
-                for i in range(k):
-                    norm += weights[i] * topic[i]
-                share = values[p] / norm
-                for i in range(k):
-                    sums[i] += share * topic[i]
-                if step == n_iter - 1:
-                    log_likelihood += values[p] * math.log(norm)
-                if scatter and step == n_iter - 1:
-                    target = word_counts[columns[p]]
-                    for i in range(k):
-                        target[i] += share * topic[i] * weights[i]
+            if step < n_iter - 1:
+                add_shares(columns, values, topics, weights, first, last, sums)
+            else:
+                log_likelihood += _scatter_shares(
+                    columns, values, topics, weights, first, last, sums, word_counts
+                )  # fmt: skip
             for i in range(k):
                 strengths[d, i] = sums[i] * weights[i]
     return log_likelihood
+
+
+@njit(inline="always", **_OPTIONS)
+def _scatter_shares(
+    columns: Ints, values: Floats, topics: Floats, weights: Floats, first: int, last: int, sums: Floats,
+    word_counts: Floats,
+) -> float:  # fmt: skip
+    """`add_shares`, with c_w r_wk added to ``word_counts``; returns the log-likelihood of the words."""
+    log_likelihood = 0.0
+    for p in range(first, last):
+        topic, target = topics[columns[p]], word_counts[columns[p]]
+        norm = topics.dtype.type(0)
+        for i in range(sums.shape[0]):
+            norm += weights[i] * topic[i]
+        share = values[p] / norm
+        for i in range(sums.shape[0]):
+            part = share * topic[i]
+            sums[i] += part
+            target[i] += part * weights[i]
+        log_likelihood += values[p] * math.log(norm)
+    return log_likelihood
+
+
+@njit(inline="always", **_OPTIONS)
+def em_steps(
+    indptr: Ints, columns: Ints, values: Floats, topics: Floats, alpha: Floats, d: int, n_iter: int,
+    strengths: Floats, weights: Floats, sums: Floats,
+) -> None:  # fmt: skip
+    """Steps of EM for the proportions of document d; ``weights`` and ``sums`` are scratch."""
+    for _ in range(n_iter):
+        for i in range(sums.shape[0]):
+            weights[i] = strengths[d, i] + alpha[i]
+            sums[i] = 0
+        add_shares(columns, values, topics, weights, indptr[d], indptr[d + 1], sums)
+        for i in range(sums.shape[0]):
+            strengths[d, i] = sums[i] * weights[i]
+
+
+@njit(**_OPTIONS)
+def infer_steps(
+    indptr: Ints, columns: Ints, values: Floats, topics: Floats, alpha: Floats, start: int, stop: int, n_iter: int,
+    strengths: Floats,
+) -> None:  # fmt: skip
+    """`n_iter` EM steps for the proportions of each document, and nothing else."""
+    weights, sums = np.empty(topics.shape[1], topics.dtype), np.empty(topics.shape[1], topics.dtype)
+    for d in range(start, stop):
+        em_steps(indptr, columns, values, topics, alpha, d, n_iter, strengths, weights, sums)
 
 
 @njit(**_OPTIONS)
@@ -135,31 +179,32 @@ def _collect(
 @njit(**_OPTIONS)
 def cvb0_rows(
     indptr: Ints, columns: Ints, values: Floats, topics: Floats, own_word: Floats, alpha: Floats, start: int,
-    stop: int, n_iter: int, strengths: Floats, spreads: Floats, word_counts: Floats,
+    stop: int, n_em: int, n_iter: int, echo: bool, strengths: Floats, spreads: Floats, word_counts: Floats,
 ) -> None:  # fmt: skip
-    """`n_iter` steps of CVB0 for each document: responsibilities from counts that leave the word's own counts out.
+    """`n_em` steps of EM, then `n_iter` of CVB0: responsibilities from counts that leave the word's own counts out.
 
     With N = strengths + alpha and phi = topics, r_k = (N_k - m_k c r_k) (phi_k - c r_k own_word_k) / Z, solved for r to
     first order: r_k proportional to N_k phi_k / (Z + c (m_k phi_k + N_k own_word_k)). No responsibility is stored, so
     nothing grows with the nonzeros.
 
     m_k = 1 takes out the word's own counts, as CVB0 does. The other words of the document have moved with them, by a
-    share chi_k = sum_w c_w r_wk (1 - r_wk) / N_k, those again by chi_k, and so on: m_k = 1 + chi_k + chi_k^2 takes this
-    echo out too. A few steps are meant: settled to the end, documents of few words become too flat. ``spreads`` hold
-    the sums of c r (1 - r); at 0 they give plain CVB0.
+    share chi_k = sum_w c_w r_wk (1 - r_wk) / N_k, those again by chi_k, and so on: with `echo` m_k = 1 / (1 - chi_k)
+    takes all this out too. A few steps are meant: settled to the end, documents of few words become too flat.
+    ``spreads`` hold the sums of c r (1 - r).
     ``own_word`` is 1 / (n_k + d eta), or 0 where the documents have no part in the topics.
     """
     k = topics.shape[1]
-    one = topics.dtype.type(1)
+    one, least = topics.dtype.type(1), topics.dtype.type(_LEAST_REST)
     totals, own_row, own = np.empty(k, topics.dtype), np.empty(k, topics.dtype), np.empty(k, topics.dtype)
     sums, squares = np.empty(k, topics.dtype), np.empty(k, topics.dtype)
     responsibilities, densities = np.empty((_CHUNK, k), topics.dtype), np.empty(_CHUNK, topics.dtype)
     for d in range(start, stop):
+        em_steps(indptr, columns, values, topics, alpha, d, n_em, strengths, totals, sums)
         for step in range(n_iter):
             for i in range(k):
                 totals[i] = strengths[d, i] + alpha[i]
-                echo = spreads[d, i] / totals[i]
-                own_row[i] = one + echo * (one + echo)
+                rest = one - spreads[d, i] / totals[i] if echo else one
+                own_row[i] = one / max(rest, least)
                 own[i] = totals[i] * own_word[i]
                 sums[i] = 0
                 squares[i] = 0

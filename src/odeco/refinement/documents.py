@@ -1,23 +1,22 @@
 """Documents and the sums over their words that a sweep collects, in blocks that do not depend on the threads.
 
 The rows are cut into fixed blocks, each with sums of its own that are added in order: any number of threads gives the
-same result bit for bit. A pool of Python threads over kernels that release the GIL needs no parallel runtime, survives
-forks and costs some 50 microseconds per sweep.
+same result bit for bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.kernels.threads import balanced_parts, thread_count
+from odeco.kernels.threads import balanced_parts, map_parts
 
 Floats = NDArray[np.floating]
 
+_FEW_TOPICS = 12
 # Sums of one block take as long to clear and add as this many nonzeros take per word of the vocabulary.
 _NONZEROS_PER_WORD = 4
 _MOST_BLOCKS = 32
@@ -27,12 +26,11 @@ _PADDING_PRIOR = 1e-30
 
 
 def padded_width(n_topics: int) -> int:
-    """Columns to use for `n_topics`: full vectors of 32 numbers where that wastes less than 30 %.
+    """Columns to use for `n_topics`: full vectors of 32 numbers, unless there are very few topics.
 
-    The compiled loops handle 32 topics at a time and the rest one by one: 64 are faster than 50.
+    The compiled loops handle 32 topics at a time and the rest one by one: 64 are faster than 50, and 32 than 12.
     """
-    full = -(-n_topics // 32) * 32
-    return full if full <= 1.3 * n_topics else n_topics
+    return n_topics if n_topics < _FEW_TOPICS else -(-n_topics // 32) * 32
 
 
 def pad_topics(topics: Floats, dtype: type[np.floating]) -> Floats:
@@ -51,7 +49,7 @@ def pad_prior(alpha: Floats, dtype: type[np.floating]) -> Floats:
 
 
 class Workspace:
-    """Room for the sums of the blocks, used again by every batch."""
+    """Room for the sums of the blocks, shared by all batches of a refinement."""
 
     def __init__(self) -> None:
         self._room = np.empty(0, dtype=np.uint8)
@@ -75,9 +73,7 @@ class Documents:
         sum_w c_w r_w (1 - r_w) over its words.
     """
 
-    def __init__(
-        self, counts: sparse.csr_array, width: int, dtype: type[np.floating], workspace: Workspace | None = None
-    ) -> None:
+    def __init__(self, counts: sparse.csr_array, width: int, dtype: type[np.floating], workspace: Workspace) -> None:
         self.indptr = counts.indptr.astype(np.int64, copy=False)
         self.columns = counts.indices.astype(np.int32, copy=False)
         self.values = counts.data.astype(dtype, copy=False)
@@ -93,50 +89,44 @@ class Documents:
             _MOST_BLOCKS,
         )
         self._bounds = balanced_parts(self.indptr, int(n_blocks))
-        self._workspace = Workspace() if workspace is None else workspace
+        self._workspace = workspace
 
     def em(self, topics: Floats, alpha: Floats, n_iter: int, *, variational: bool = False) -> tuple[Floats, float]:
         """EM (or variational) steps for the proportions; word counts of the last, likelihood before it."""
+        from odeco.kernels.topics import em_rows
 
         def work(start: int, stop: int, sums: Floats) -> float:
-            return self._em_rows(topics, alpha, start, stop, n_iter, variational, True, sums)
+            found = em_rows(*self._csr, topics, alpha, start, stop, n_iter, variational, self.strengths, sums)
+            return float(found)
 
         return self._collect(work)
 
     def infer(self, topics: Floats, alpha: Floats, n_iter: int) -> None:
         """EM steps for the proportions alone."""
+        from odeco.kernels.topics import infer_steps
 
-        def block(index: int) -> float:
-            return self._em_rows(topics, alpha, *self._block(index), n_iter, False, False, topics)
+        map_parts(
+            lambda index: infer_steps(*self._csr, topics, alpha, *self._block(index), n_iter, self.strengths),
+            len(self._bounds) - 1,
+        )
 
-        with ThreadPoolExecutor(thread_count()) as pool:
-            list(pool.map(block, range(len(self._bounds) - 1)))
-
-    def cvb0(self, topics: Floats, own_word: Floats, alpha: Floats, n_iter: int) -> Floats:
-        """Steps of CVB0; word counts of the last."""
+    def cvb0(
+        self, topics: Floats, own_word: Floats, alpha: Floats, n_iter: int, *, echo: bool, n_em: int = 0
+    ) -> Floats:
+        """Steps of EM, then of CVB0 with the echo of a word's own counts left out or not; word counts of the last."""
         from odeco.kernels.topics import cvb0_rows
 
         def work(start: int, stop: int, sums: Floats) -> float:
             cvb0_rows(
-                self.indptr, self.columns, self.values, topics, own_word, alpha, start, stop, n_iter, self.strengths,
-                self.spreads, sums,
-            )  # fmt: skip
+                *self._csr, topics, own_word, alpha, start, stop, n_em, n_iter, echo, self.strengths, self.spreads, sums
+            )
             return 0.0
 
         return self._collect(work)[0]
 
-    def _em_rows(
-        self, topics: Floats, alpha: Floats, start: int, stop: int, n_iter: int, variational: bool, scatter: bool,
-        sums: Floats,
-    ) -> float:  # fmt: skip
-        from odeco.kernels.topics import em_rows
-
-        return float(
-            em_rows(
-                self.indptr, self.columns, self.values, topics, alpha, start, stop, n_iter, variational,
-                self.strengths, scatter, sums,
-            )
-        )  # fmt: skip
+    @property
+    def _csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+        return self.indptr, self.columns, self.values
 
     def _block(self, index: int) -> tuple[int, int]:
         return int(self._bounds[index]), int(self._bounds[index + 1])
@@ -156,7 +146,6 @@ class Documents:
             words = slice(cuts[index], cuts[index + 1])
             np.add.reduce(sums[:, words], axis=0, out=merged[words])
 
-        with ThreadPoolExecutor(thread_count()) as pool:
-            totals = list(pool.map(block, range(n_blocks)))
-            list(pool.map(merge, range(n_blocks)))
+        totals = map_parts(block, n_blocks)
+        map_parts(merge, n_blocks)
         return merged, float(sum(totals))

@@ -59,6 +59,16 @@ class Trace:
         return np.array([record.value for record in self.records])
 
     @property
+    def best(self) -> float:
+        """The largest value seen; -inf where nothing was looked at."""
+        return max((record.value for record in self.records), default=-np.inf)
+
+    def then(self, later: Trace) -> Trace:
+        """Both traces in a row, as of one refinement; the later one has the last word."""
+        shifted = (Record(record.iteration + self.n_iter, record.value, record.gain) for record in later.records)
+        return Trace((*self.records, *shifted), self.n_iter + later.n_iter, later.reason)
+
+    @property
     def converged(self) -> bool:
         """Whether the rule ended the refinement rather than the cap on its steps."""
         return self.reason is StopReason.CONVERGED
@@ -85,25 +95,30 @@ class Refined(Generic[State]):
 
 
 def run_refinement(
-    step: Callable[[State, int], tuple[State, float | None]], state: State, rule: StoppingRule
+    step: Callable[[State, int], tuple[State, float | None]],
+    state: State,
+    rule: StoppingRule,
+    *,
+    value: float = -np.inf,
 ) -> Refined[State]:
     """Repeat ``state, value = step(state, iteration)`` until the rule says stop.
 
     `iteration` counts from 1. A value of None means that nothing was looked at in this step. A step must not change the
-    state it is given: the best one seen is returned, or the last where nothing was ever looked at.
+    state it is given: the best one seen is returned, or the last where nothing was ever looked at. `value` is that of
+    the state to start from, where it is known: a better one is wanted.
     """
-    best, best_value, idle = state, -np.inf, 0
+    best, best_value, idle = state, value, 0
     records: list[Record] = []
     reason = StopReason.MAX_ITER
     iteration = 0
     for iteration in range(1, rule.max_iter + 1):
-        state, value = step(state, iteration)
-        if value is None:
+        state, seen = step(state, iteration)
+        if seen is None:
             continue
-        gain = value - best_value
-        records.append(Record(iteration, float(value), float(gain)))
+        gain = seen - best_value
+        records.append(Record(iteration, float(seen), float(gain)))
         if gain > 0:
-            best, best_value = state, value
+            best, best_value = state, seen
         idle = 0 if gain >= rule.tol else idle + 1
         if idle >= rule.patience:
             reason = StopReason.CONVERGED

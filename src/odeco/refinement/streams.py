@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.refinement.documents import Documents, Workspace, pad_topics
-from odeco.refinement.watch import inverse_totals, smoothed_topics
+from odeco.refinement.watch import inverse_totals
 
 Floats = NDArray[np.floating]
 
@@ -61,17 +61,18 @@ class StreamedSweeps:
     """Word counts by passes over batches, with or without a memory of their documents."""
 
     def __init__(
-        self, batches: Iterable[sparse.csr_array], start: Floats, alpha: Floats, method: str, *, remember: bool
-    ) -> None:
+        self, batches: Iterable[sparse.csr_array], start: Floats, alpha: Floats, method: str, workspace: Workspace,
+        *, remember: bool,
+    ) -> None:  # fmt: skip
         self._batches, self._alpha, self._method, self._remember = batches, alpha, method, remember
-        self._workspace = Workspace()
+        self._workspace = workspace
         self._documents: list[Documents] = []
         first = next(iter(batches))
         self._n_tokens = 0.0  # of a whole pass, once one has been made
         weight = max(float(first.sum(dtype=np.float64)), 1.0)  # as much as the first batch
         self._start = pad_topics(weight / len(start) * mixed_start(start, first), np.float32)
 
-    def sweep(self, word_counts: Floats, eta: float) -> Floats:
+    def sweep(self, word_counts: Floats, eta: float, *, echo: bool) -> Floats:
         """Word counts (d, width) of one pass over all batches, from those of the pass before."""
         total, read = self._n_tokens, 0.0
         fresh = np.zeros_like(self._start)
@@ -80,7 +81,7 @@ class StreamedSweeps:
             # counts as one batch of data and fades as they come in.
             share = np.float32(max(1.0 - read / total, 0.0) if total else 0.0)
             base = fresh + (share * word_counts if total else self._start / np.float32(index + 1))
-            fresh = fresh + self._infer(documents, base, eta, share)
+            fresh = fresh + self._infer(documents, base, eta, share, echo)
             read += documents.n_tokens
         self._n_tokens = read
         return fresh
@@ -96,21 +97,21 @@ class StreamedSweeps:
                 self._documents.append(documents)
             yield documents
 
-    def _infer(self, documents: Documents, base: Floats, eta: float, share: np.float32) -> Floats:
+    def _infer(self, documents: Documents, base: Floats, eta: float, share: np.float32, echo: bool) -> Floats:
         """Word counts of documents; the base has this share of their own counts in it already."""
-        topics = smoothed_topics(base, eta)
+        inverse = inverse_totals(base, eta)
+        topics = (base + base.dtype.type(eta)) * inverse
         n_em, n_cvb0 = _FORGOTTEN_STEPS
         if self._remember:
             n_em, n_cvb0 = _LATER_STEPS if self._n_tokens else _FIRST_STEPS
         if self._method != "cvb0":
             return documents.em(topics, self._alpha, n_em + n_cvb0, variational=self._method == "vb")[0]
-        documents.infer(topics, self._alpha, n_em)
-        return documents.cvb0(topics, share * inverse_totals(base, eta), self._alpha, n_cvb0)
+        return documents.cvb0(topics, share * inverse, self._alpha, n_cvb0, echo=echo, n_em=n_em)
 
-    def add(self, word_counts: Floats, eta: float, counts: sparse.csr_array) -> Floats:
+    def add(self, word_counts: Floats, eta: float, counts: sparse.csr_array, *, echo: bool) -> Floats:
         """The word counts with those of further documents."""
         documents = Documents(counts, self._alpha.size, np.float32, self._workspace)
-        return word_counts + self._infer(documents, word_counts, eta, np.float32(0))
+        return word_counts + self._infer(documents, word_counts, eta, np.float32(0), echo)
 
 
 def mixed_start(topics: Floats, counts: sparse.csr_array, share: float = 0.3) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.completion import split_words
-from odeco.refinement.documents import Documents
+from odeco.refinement.documents import Documents, Workspace
 
 Floats = NDArray[np.floating]
 
@@ -40,11 +40,11 @@ class Look:
 class WatchedWords:
     """Documents kept out of the sweeps: half of their words give their proportions, the other half are scored."""
 
-    def __init__(self, counts: sparse.csr_array, alpha: Floats, rng: np.random.Generator) -> None:
+    def __init__(self, counts: sparse.csr_array, alpha: Floats, rng: np.random.Generator, workspace: Workspace) -> None:
         seen, scored = split_words(counts, rng)
         self._alpha = alpha
-        self._seen = Documents(seen, alpha.size, np.float32)
-        self._scored = Documents(scored, alpha.size, np.float32)
+        self._seen = Documents(seen, alpha.size, np.float32, workspace)
+        self._scored = Documents(scored, alpha.size, np.float32, workspace)
 
     def look(self, word_counts: Floats, eta: float, *, choose_eta: bool) -> Look:
         """Score the topics ``(word_counts + eta)``; where asked, also at half and twice the eta."""
@@ -76,7 +76,8 @@ def smoothed_topics(word_counts: Floats, eta: float) -> Floats:
 
 def inverse_totals(word_counts: Floats, eta: float) -> Floats:
     """``1 / (n_k + d eta)``, and 0 for a topic without any words: padding."""
-    totals = word_counts.sum(axis=0, dtype=np.float64)
+    # A product with ones adds up rows in blocks: as exact as needed, and far faster than a sum in double precision.
+    totals = np.ones(len(word_counts), word_counts.dtype) @ word_counts
     inverse = np.where(totals > 0, 1.0 / (totals + len(word_counts) * eta), 0.0)
     return np.asarray(inverse.astype(word_counts.dtype))
 

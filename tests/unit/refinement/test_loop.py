@@ -46,3 +46,20 @@ def test_no_steps_at_all():
     refined = run_refinement(follow([]), 0, StoppingRule(max_iter=0))
     assert refined.state == 0
     assert refined.trace.n_iter == 0
+
+
+def test_a_start_whose_value_is_known_is_kept_unless_bettered():
+    refined = run_refinement(follow([1.0, 1.5]), 0, StoppingRule(max_iter=2, tol=0.1, patience=2), value=2.0)
+    assert refined.state == 0
+    better = run_refinement(follow([1.0, 2.5]), 0, StoppingRule(max_iter=2, tol=0.1, patience=2), value=2.0)
+    assert better.state == 2
+
+
+def test_traces_in_a_row():
+    first = run_refinement(follow([1.0, 2.0]), 0, StoppingRule(max_iter=2, tol=0.1)).trace
+    second = run_refinement(follow([3.0, 3.0]), 0, StoppingRule(max_iter=5, tol=0.1), value=first.best).trace
+    both = first.then(second)
+    assert [record.iteration for record in both.records] == [1, 2, 3, 4]
+    assert both.n_iter == 4
+    assert both.converged
+    assert both.best == 3.0
