@@ -15,6 +15,7 @@ NAMES = ["decomposition", "topics", "ica"]
 def main(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.")],
     quick: Annotated[bool, typer.Option(help="Fewer seeds and sizes; prints, writes nothing.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Measure these sections; the others stay as stored.")] = None,
     report_only: Annotated[bool, typer.Option(help="Rewrite tables and figures from the stored results.")] = False,
 ) -> None:
     if name not in NAMES:
@@ -23,10 +24,12 @@ def main(
     if report_only:
         bench.report(harness.load(name))
         return
-    result = bench.run(quick=quick)
+    result = bench.run(quick=quick, only=only) if only else bench.run(quick=quick)
     if quick:
         print(bench.docs_tables(result))
         return
+    if only:
+        result = {**harness.load(name), **result}
     harness.save(name, result)
     bench.report(result)
     print(bench.docs_tables(result))

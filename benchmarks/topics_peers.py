@@ -33,12 +33,14 @@ def fit_odeco(counts: Any, k: int, seed: int = 0, *, one_pass: bool = False, **o
     return Fit(model.components_, spent, sweeps=model.n_iter_)
 
 
-def fit_tomotopy(counts: Any, k: int, alpha: float, iterations: int, seed: int = 0) -> Fit:
-    """Collapsed Gibbs sampling; it optimises alpha on the way, as it does by default."""
+def fit_tomotopy(counts: Any, k: int, alpha: float, iterations: int, seed: int = 0, *, optimize: bool = True) -> Fit:
+    """Collapsed Gibbs sampling; by default it optimises alpha on the way."""
     import tomotopy as tp
 
     begin = time.perf_counter()
     model = tp.LDAModel(k=k, alpha=alpha, eta=ETA, seed=seed)
+    if not optimize:
+        model.optim_interval = 0
     names = np.array([str(word) for word in range(counts.shape[1])], dtype=object)
     words = names[np.repeat(counts.indices, counts.data.astype(int))]
     ends = np.cumsum(np.asarray(counts.sum(axis=1)).ravel().astype(int))

@@ -26,25 +26,24 @@ def sample():
     return lda_documents(N, zipf_topics(K, D, random_state=rng), np.full(K, 0.1), mean_length=50, random_state=rng)
 
 
-# scikit-learn's check compares weights with repetitions to 1e-7; our single precision moments agree to 1e-5 only, and
-# the refinement of LDA counts documents once.
+# scikit-learn's check compares weights with repetitions to 1e-7. tests/unit/refinement/test_lda.py compares sweeps.
+_WEIGHTS = "alpha is estimated from documents drawn by weight, and sweeps in single precision agree to 1e-5"
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "weights enter the moments; the refinement counts documents once",
-    "check_sample_weight_equivalence_on_sparse_data": "weights enter the moments; the refinement counts documents once",
-}
-
-# The check takes whatever has predict_proba for a classifier and asks for its tags; sparse input is tested below.
-SPARSE = {
+    "LatentDirichletAllocation": {
+        "check_sample_weight_equivalence_on_dense_data": _WEIGHTS,
+        "check_sample_weight_equivalence_on_sparse_data": _WEIGHTS,
+    },
+    # The check takes whatever has predict_proba for a classifier and asks for its tags; sparse input is tested below.
     "SingleTopicModel": {
         "check_estimator_sparse_array": "predict_proba of a mixture is taken for a classifier's",
         "check_estimator_sparse_matrix": "predict_proba of a mixture is taken for a classifier's",
-    }
+    },
 }
 
 
 @parametrize_with_checks(
     [LatentDirichletAllocation(2, random_state=0), SingleTopicModel(2, random_state=0)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES | SPARSE.get(type(estimator).__name__, {}),
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import local
 from typing import TypeVar
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
+
+_SMALL = 128
 
 
 def thread_count() -> int:
@@ -69,6 +71,11 @@ def single_threaded_blas() -> Iterator[None]:
     """
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+def blas_for(size: int) -> AbstractContextManager[None]:
+    """One BLAS thread for matrices of few columns: there they wait for one another longer than they work."""
+    return single_threaded_blas() if size <= _SMALL else nullcontext()
 
 
 @cache

@@ -45,13 +45,13 @@ def _exp_digamma(x: float) -> float:
 @njit(**_OPTIONS)
 def em_rows(
     indptr: Ints, columns: Ints, values: Floats, topics: Floats, alpha: Floats, start: int, stop: int,
-    n_iter: int, variational: bool, strengths: Floats, word_counts: Floats,
+    n_iter: int, variational: bool, row_weights: Floats, strengths: Floats, word_counts: Floats,
 ) -> float:  # fmt: skip
     """`n_iter` EM (or variational) steps for the proportions of each document, topics fixed.
 
     A step takes r_wk proportional to t_k topics[w, k], t = N + alpha (or exp(digamma(N + alpha))), and N_k = sum_w c_w
-    r_wk, in ``strengths``. The last step's c_w r_wk are added to ``word_counts``. Returned is the likelihood part of
-    the objective before that step: the sum of c_w log(sum_k t_k topics[w, k]).
+    r_wk, in ``strengths``. The last step's c_w r_wk, times the weight of the document, are added to ``word_counts``.
+    Returned is the likelihood part of the objective before that step: the sum of c_w log(sum_k t_k topics[w, k]).
     """
     k = topics.shape[1]
     weights = np.empty(k, topics.dtype)
@@ -68,7 +68,7 @@ def em_rows(
                 add_shares(columns, values, topics, weights, first, last, sums)
             else:
                 log_likelihood += _scatter_shares(
-                    columns, values, topics, weights, first, last, sums, word_counts
+                    columns, values, topics, weights, row_weights[d], first, last, sums, word_counts
                 )  # fmt: skip
             for i in range(k):
                 strengths[d, i] = sums[i] * weights[i]
@@ -77,10 +77,10 @@ def em_rows(
 
 @njit(inline="always", **_OPTIONS)
 def _scatter_shares(
-    columns: Ints, values: Floats, topics: Floats, weights: Floats, first: int, last: int, sums: Floats,
-    word_counts: Floats,
+    columns: Ints, values: Floats, topics: Floats, weights: Floats, row_weight: float, first: int, last: int,
+    sums: Floats, word_counts: Floats,
 ) -> float:  # fmt: skip
-    """`add_shares`, with c_w r_wk added to ``word_counts``; returns the log-likelihood of the words."""
+    """`add_shares`, with c_w r_wk times ``row_weight`` added to ``word_counts``; returns the weighted likelihood."""
     log_likelihood = 0.0
     for p in range(first, last):
         topic, target = topics[columns[p]], word_counts[columns[p]]
@@ -91,9 +91,9 @@ def _scatter_shares(
         for i in range(sums.shape[0]):
             part = share * topic[i]
             sums[i] += part
-            target[i] += part * weights[i]
+            target[i] += row_weight * part * weights[i]
         log_likelihood += values[p] * math.log(norm)
-    return log_likelihood
+    return row_weight * log_likelihood
 
 
 @njit(inline="always", **_OPTIONS)
@@ -160,9 +160,9 @@ def _left_out_responsibilities(
 @njit(**_OPTIONS)
 def _collect(
     columns: Ints, values: Floats, responsibilities: Floats, factors: Floats, first: int, last: int, sums: Floats,
-    squares: Floats, scatter: bool, word_counts: Floats,
+    squares: Floats, scatter: bool, row_weight: float, word_counts: Floats,
 ) -> None:  # fmt: skip
-    """Add c_w r_wk to ``sums`` (and to the words where asked), and c_w r_wk^2 to ``squares``."""
+    """Add c_w r_wk to ``sums`` (and, weighted, to the words where asked), and c_w r_wk^2 to ``squares``."""
     for p in range(first, last):
         mine, factor = responsibilities[p - first], factors[p - first]
         scale = values[p] * factor
@@ -173,13 +173,14 @@ def _collect(
         if scatter:
             target = word_counts[columns[p]]
             for i in range(sums.shape[0]):
-                target[i] += scale * mine[i]
+                target[i] += row_weight * scale * mine[i]
 
 
 @njit(**_OPTIONS)
 def cvb0_rows(
     indptr: Ints, columns: Ints, values: Floats, topics: Floats, own_word: Floats, alpha: Floats, start: int,
-    stop: int, n_em: int, n_iter: int, echo: bool, strengths: Floats, spreads: Floats, word_counts: Floats,
+    stop: int, n_em: int, n_iter: int, echo: bool, row_weights: Floats, strengths: Floats, spreads: Floats,
+    word_counts: Floats,
 ) -> None:  # fmt: skip
     """`n_em` steps of EM, then `n_iter` of CVB0: responsibilities from counts that leave the word's own counts out.
 
@@ -205,7 +206,7 @@ def cvb0_rows(
                 totals[i] = strengths[d, i] + alpha[i]
                 rest = one - spreads[d, i] / totals[i] if echo else one
                 own_row[i] = one / max(rest, least)
-                own[i] = totals[i] * own_word[i]
+                own[i] = totals[i] * own_word[i] * row_weights[d]
                 sums[i] = 0
                 squares[i] = 0
             for first in range(indptr[d], indptr[d + 1], _CHUNK):
@@ -216,7 +217,7 @@ def cvb0_rows(
                 )
                 _collect(
                     columns, values, responsibilities, densities, first, last, sums, squares, step == n_iter - 1,
-                    word_counts,
+                    row_weights[d], word_counts,
                 )  # fmt: skip
             for i in range(k):
                 strengths[d, i] = sums[i]

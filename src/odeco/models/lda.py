@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.completion import completion, infer_proportions
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import blas_for
 from odeco.models.base import TopicEstimator, describe, without_moments
 from odeco.models.fallback import documents_as_topics
 from odeco.models.topics import (
@@ -107,21 +107,22 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes.
 
         The data are read five times for the moments (three times where the vocabulary is small) and once per sweep of
-        the refinement. `sample_weight` weighs documents in the moments; the refinement counts each of them once.
+        the refinement. `sample_weight` says how often each document counts.
         """
         self._forget_stream()
         source = self._open(X, sample_weight)
+        with blas_for(self.n_components):
+            return self._fit(source)
+
+    def _fit(self, source: Source) -> Self:
         rng = as_generator(self.random_state)
-        advice: list[str] = []
-        if sample_weight is not None and self.refine is not None:
-            advice.append("sample_weight entered the moments only: use refine=None to have nothing else.")
         try:
             moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
             estimate, search = self._estimate(moments.basis, rng)
         except MomentError as error:
             if self.refine is None:
                 raise
-            return self._fit_without_moments(source, str(error), advice, rng)
+            return self._fit_without_moments(source, str(error), rng)
         self._set(estimate)
         details: dict[str, Any] = {"word_scale": moments.word_scale, **_search_details(estimate, search)}
         method = "moments"
@@ -130,22 +131,20 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
             trace = self._polish(source, estimate.topics, self.alpha_ if known else None, rng)
             details["refinement"] = trace
             method = f"moments, then {trace.n_iter} sweeps of {REFINEMENTS[self.refine]}"
-        else:
-            advice += _advice(search)
         self._finish(
             describe(
                 moments.basis,
                 estimate,
                 noise=moments.noise,
                 method=method,
-                advice=advice,
+                advice=[] if self.refine is not None else _advice(search),
                 details=details,
                 refined=self.refine is not None,
             )
         )
         return self
 
-    def _fit_without_moments(self, source: Source, error: str, advice: list[str], rng: np.random.Generator) -> Self:
+    def _fit_without_moments(self, source: Source, error: str, rng: np.random.Generator) -> Self:
         """Refine from documents as topics, and say why."""
         start = documents_as_topics(source, self.n_components, rng)
         trace = self._polish(source, start, None, rng)
@@ -154,7 +153,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
             without_moments(
                 self.n_components,
                 f"documents as topics, then {trace.n_iter} sweeps of {REFINEMENTS[str(self.refine)]}",
-                [*advice, text],
+                [text],
                 {"refinement": trace},
             )
         )
@@ -201,9 +200,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         if self.refine not in REFINEMENTS:
             names = ", ".join(repr(name) for name in REFINEMENTS)
             raise ValueError(f"refine must be None or one of {names}, got {self.refine!r}.")
-        counts = source.whole().counts if isinstance(source, ArraySource) else _CountBatches(source)
         refined = refine_lda(
-            counts,
+            source.whole() if isinstance(source, ArraySource) else source,
             topics,
             alpha,
             method=REFINEMENTS[self.refine],
@@ -265,16 +263,6 @@ def _advice(search: Alpha0Search | None) -> list[str]:
         f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was "
         "used. Give alpha0 where you know it, or refine, which estimates alpha_ anew."
     ]
-
-
-class _CountBatches:
-    """The counts of a source's batches, to be read again and again."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def __iter__(self) -> Iterator[Any]:
-        return (batch.counts for batch in self._source)
 
 
 def _search_details(estimate: TopicEstimate, search: Alpha0Search | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import blas_for
 from odeco.models.base import TopicEstimator, describe, without_moments
 from odeco.models.fallback import documents_as_topics
 from odeco.models.topics import topics_at
@@ -90,6 +91,10 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes."""
         self._forget_stream()
         source = self._open(X, sample_weight)
+        with blas_for(self.n_components):
+            return self._fit(source)
+
+    def _fit(self, source: Source) -> Self:
         rng = as_generator(self.random_state)
         steps = self._steps()
         try:

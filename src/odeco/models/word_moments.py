@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from odeco.models.topics import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
@@ -104,6 +103,4 @@ def thin(batch: Batch, size: int) -> Batch:
     """Evenly spaced documents of a batch, `size` of them at most."""
     if len(batch) <= size:
         return batch
-    chosen: NDArray[np.intp] = np.linspace(0, len(batch) - 1, size).astype(np.intp)
-    weights = None if batch.weights is None else batch.weights[chosen]
-    return Batch(batch.counts[chosen], batch.lengths[chosen], weights)
+    return batch.take(np.linspace(0, len(batch) - 1, size).astype(np.intp))

@@ -67,20 +67,28 @@ class Documents:
 
     Attributes
     ----------
+    weights : (n,)
+        How often each document counts.
+    n_tokens : float
+        Words of all documents, by these weights.
     strengths : (n, width)
         Expected number of words of each topic in each document.
     spreads : (n, width)
         sum_w c_w r_w (1 - r_w) over its words.
     """
 
-    def __init__(self, counts: sparse.csr_array, width: int, dtype: type[np.floating], workspace: Workspace) -> None:
+    def __init__(
+        self, counts: sparse.csr_array, width: int, dtype: type[np.floating], workspace: Workspace,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
         self.indptr = counts.indptr.astype(np.int64, copy=False)
         self.columns = counts.indices.astype(np.int32, copy=False)
         self.values = counts.data.astype(dtype, copy=False)
         self.n_words = int(counts.shape[1])
-        self.n_tokens = float(self.values.sum(dtype=np.float64))
         # From equal shares: a variational weight at a tiny prior alone would be 0 in single precision.
         lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
+        self.weights = np.ones(len(lengths), dtype) if weights is None else weights.astype(dtype)
+        self.n_tokens = float(self.weights @ lengths.ravel())
         self.strengths = np.repeat((lengths / width).astype(dtype), width, axis=1)
         self.spreads = np.zeros_like(self.strengths)
         n_blocks = min(
@@ -96,8 +104,9 @@ class Documents:
         from odeco.kernels.topics import em_rows
 
         def work(start: int, stop: int, sums: Floats) -> float:
-            found = em_rows(*self._csr, topics, alpha, start, stop, n_iter, variational, self.strengths, sums)
-            return float(found)
+            return float(
+                em_rows(*self._csr, topics, alpha, start, stop, n_iter, variational, self.weights, self.strengths, sums)
+            )
 
         return self._collect(work)
 
@@ -118,8 +127,9 @@ class Documents:
 
         def work(start: int, stop: int, sums: Floats) -> float:
             cvb0_rows(
-                *self._csr, topics, own_word, alpha, start, stop, n_em, n_iter, echo, self.strengths, self.spreads, sums
-            )
+                *self._csr, topics, own_word, alpha, start, stop, n_em, n_iter, echo, self.weights, self.strengths,
+                self.spreads, sums,
+            )  # fmt: skip
             return 0.0
 
         return self._collect(work)[0]

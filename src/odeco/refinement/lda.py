@@ -22,6 +22,7 @@ from odeco.refinement.objectives import map_terms, map_topics, variational_terms
 from odeco.refinement.priors import estimate_alpha, sample_documents
 from odeco.refinement.streams import HeldBack, StreamedSweeps, StridedBatches, mixed_start
 from odeco.refinement.watch import WatchedWords, watched_rows
+from odeco.sources import Batch, as_batch
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +69,7 @@ class TopicState:
 
 
 def refine_lda(
-    counts: sparse.csr_array | Iterable[sparse.csr_array],
+    counts: sparse.csr_array | Batch | Iterable[Batch],
     topics: ArrayLike,
     alpha: ArrayLike | None = None,
     *,
@@ -84,10 +85,11 @@ def refine_lda(
 
     Parameters
     ----------
-    counts : CSR array (n, d), or batches of it that can be iterated over again and again
-        Canonical float counts. A matrix is cut into batches itself, and the proportions of its documents are remembered
-        from pass to pass where they fit `memory_budget`; of batches that are given nothing is kept. "vb" and "map" keep
-        the proportions of all documents of a matrix, so that their objectives can be seen.
+    counts : CSR array (n, d), Batch, or batches that can be iterated over again and again
+        Canonical float counts, with weights of the documents where a Batch has them. A matrix is cut into batches
+        itself, and the proportions of its documents are remembered from pass to pass where they fit `memory_budget`;
+        of batches that are given nothing is kept. "vb" and "map" keep the proportions of all documents of a matrix, so
+        that their objectives can be seen.
     topics : (k, d)
         Where to start.
     alpha : (k,), optional
@@ -117,51 +119,53 @@ def refine_lda(
     if prior.shape != (k,) or not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"alpha must be {k} positive numbers, one per topic, got {alpha!r}.")
     rng, rule = as_generator(random_state), StoppingRule(max_iter, tol)
-    if sparse.issparse(counts) and method != "cvb0":
-        return _climbed(counts, start, prior, method, eta, rule, optimize_prior, rng)
-    return _streamed(counts, start, prior, method, eta, rule, optimize_prior, memory_budget, rng)
+    given = as_batch(counts) if sparse.issparse(counts) else counts
+    if isinstance(given, Batch) and method != "cvb0":
+        return _climbed(given, start, prior, method, eta, rule, optimize_prior, rng)
+    return _streamed(given, start, prior, method, eta, rule, optimize_prior, memory_budget, rng)
 
 
 def _climbed(
-    counts: sparse.csr_array, start: Floats, prior: Floats, method: str, eta: float, rule: StoppingRule,
-    optimize: bool, rng: np.random.Generator,
+    batch: Batch, start: Floats, prior: Floats, method: str, eta: float, rule: StoppingRule, optimize: bool,
+    rng: np.random.Generator,
 ) -> LDARefinement:  # fmt: skip
     """Variational Bayes or MAP-EM over documents in memory, in double precision, watched by its objective."""
     variational = method == "vb"
     terms, as_topics = (variational_terms, variational_topics) if variational else (map_terms, map_topics)
-    documents = Documents(counts, prior.size, np.float64, Workspace())
-    lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-    words = np.ascontiguousarray(mixed_start(start, counts).T)
+    documents = Documents(batch.counts, prior.size, np.float64, Workspace(), batch.weights)
+    words = np.ascontiguousarray(mixed_start(start, batch).T)
     word_counts, _ = documents.em(words, prior, _WARM_UP, variational=variational)
 
     def step(state: TopicState, iteration: int) -> tuple[TopicState, float]:
         current = np.asarray(state.word_counts, dtype=np.float64)
-        rest = terms(np.asarray(documents.strengths, dtype=np.float64), prior, lengths, current, eta)
+        rest = terms(documents.strengths, prior, batch.lengths, documents.weights, current, eta)
         found, likelihood = documents.em(as_topics(current, eta), prior, 1, variational=variational)
         return replace(state, word_counts=found), (likelihood + rest) / max(documents.n_tokens, 1.0)
 
     refined = run_refinement(step, TopicState(word_counts, eta), rule)
-    sample = sample_documents(counts, rng) if optimize else None
+    sample = sample_documents(batch, rng) if optimize else None
     return finished(refined.state, prior, method, refined.trace, sample, rng)
 
 
 def _streamed(
-    counts: sparse.csr_array | Iterable[sparse.csr_array], start: Floats, prior: Floats, method: str, eta: float,
-    rule: StoppingRule, optimize: bool, memory_budget: int, rng: np.random.Generator,
+    given: Batch | Iterable[Batch], start: Floats, prior: Floats, method: str, eta: float, rule: StoppingRule,
+    optimize: bool, memory_budget: int, rng: np.random.Generator,
 ) -> LDARefinement:  # fmt: skip
     """Any method batch by batch, watched by held-out words."""
     alpha, workspace = pad_prior(prior, np.float32), Workspace()
     # What there is to hold some out of.
-    known: sparse.csr_array | None = counts if sparse.issparse(counts) else next(iter(counts), None)
+    known = given if isinstance(given, Batch) else next(iter(given), None)
     if known is None:
         raise ValueError("counts has no batches: give at least one.")
-    held_out = watched_rows(known.shape[0], rng)
-    monitor = WatchedWords(known[held_out], alpha, rng, workspace) if held_out.any() else None
-    batches: Iterable[sparse.csr_array] = HeldBack(counts, held_out)
-    remember = False
-    if sparse.issparse(counts):
-        batches = StridedBatches(known[~held_out] if monitor else known, alpha.size, memory_budget)
-        remember = 8 * (known.shape[0] * alpha.size + known.nnz) <= memory_budget
+    held_out = watched_rows(len(known), rng)
+    monitor = WatchedWords(known.counts[held_out], alpha, rng, workspace) if held_out.any() else None
+    if isinstance(given, Batch):
+        batches: Iterable[Batch] = StridedBatches(
+            known.take(~held_out) if monitor else known, alpha.size, memory_budget
+        )
+        remember = 8 * (len(known) * alpha.size + known.counts.nnz) <= memory_budget
+    else:
+        batches, remember = HeldBack(given, held_out), False
     sweeps = StreamedSweeps(batches, start, alpha, method, workspace, remember=remember)
 
     def step(state: TopicState, iteration: int) -> tuple[TopicState, float | None]:
@@ -182,7 +186,7 @@ def _streamed(
         second = run_refinement(step, replace(state, echo=False), finer, value=trace.best)
         state, trace = second.state, trace.then(second.trace)
     if monitor is not None:  # once all is decided, the words that were held out count too
-        found = sweeps.add(state.word_counts, state.eta, known[held_out], echo=state.echo)
+        found = sweeps.add(state.word_counts, state.eta, known.take(held_out), echo=state.echo)
         state = replace(state, word_counts=found)
     return finished(state, prior, method, trace, sample_documents(known, rng) if optimize else None, rng)
 

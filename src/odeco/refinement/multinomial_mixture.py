@@ -157,6 +157,7 @@ def _chunks(counts: sparse.csr_array, sample_weight: Floats | None) -> Iterator[
 def _without_zeros(topics: Floats, read: Callable[[], Iterator[Batch]]) -> Floats:
     """Topics with a small share of the word frequencies mixed in; of the uniform too, for words that never occur."""
     frequencies = np.full(topics.shape[1], 1e-2)
-    for counts, _ in read():
-        frequencies += np.asarray(counts.sum(axis=0)).ravel()
+    for counts, sample_weight in read():
+        weights = np.ones(counts.shape[0]) if sample_weight is None else sample_weight
+        frequencies += np.asarray(weights @ counts)
     return np.asarray((1 - _START_SMOOTHING) * topics + _START_SMOOTHING * frequencies / frequencies.sum())

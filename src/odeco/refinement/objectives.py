@@ -14,16 +14,18 @@ from scipy.special import digamma, gammaln
 Floats = NDArray[np.float64]
 
 
-def map_terms(strengths: Floats, alpha: Floats, lengths: Floats, word_counts: Floats, eta: float) -> float:
+def map_terms(
+    strengths: Floats, alpha: Floats, lengths: Floats, weights: Floats, word_counts: Floats, eta: float
+) -> float:
     """Log prior of MAP-EM, up to constants: Dirichlet(alpha + 1) proportions, Dirichlet(eta + 1) topics.
 
     Less the normalization of the proportions that L lacks.
     """
     totals = lengths + alpha.sum()
-    documents = (alpha * np.log(strengths + alpha)).sum() - alpha.sum() * np.log(totals).sum()
+    documents = weights @ (np.log(strengths + alpha) @ alpha - alpha.sum() * np.log(totals))
     topics = word_counts + eta
     prior = eta * (np.log(topics).sum() - len(topics) * np.log(topics.sum(axis=0)).sum())
-    return float(documents + prior - lengths @ np.log(totals))
+    return float(documents + prior - (weights * lengths) @ np.log(totals))
 
 
 def map_topics(word_counts: Floats, eta: float) -> Floats:
@@ -32,11 +34,13 @@ def map_topics(word_counts: Floats, eta: float) -> Floats:
     return np.asarray(topics / topics.sum(axis=0))
 
 
-def variational_terms(strengths: Floats, alpha: Floats, lengths: Floats, word_counts: Floats, eta: float) -> float:
+def variational_terms(
+    strengths: Floats, alpha: Floats, lengths: Floats, weights: Floats, word_counts: Floats, eta: float
+) -> float:
     """The evidence lower bound without L: minus the divergences of the posteriors from their priors."""
-    documents = _divergence((strengths + alpha), alpha)
-    topics = _divergence((word_counts + eta).T, np.full(len(word_counts), eta))
-    return float(-documents - topics - lengths @ digamma(lengths + alpha.sum()))
+    documents = weights @ _divergences((strengths + alpha), alpha)
+    topics = _divergences((word_counts + eta).T, np.full(len(word_counts), eta)).sum()
+    return float(-documents - topics - (weights * lengths) @ digamma(lengths + alpha.sum()))
 
 
 def variational_topics(word_counts: Floats, eta: float) -> Floats:
@@ -45,9 +49,9 @@ def variational_topics(word_counts: Floats, eta: float) -> Floats:
     return np.asarray(np.exp(digamma(topics) - digamma(topics.sum(axis=0))))
 
 
-def _divergence(posterior: Floats, prior: Floats) -> float:
-    """Sum over rows of KL(Dirichlet(posterior row) || Dirichlet(prior))."""
+def _divergences(posterior: Floats, prior: Floats) -> Floats:
+    """KL(Dirichlet(row) || Dirichlet(prior)) of each row of the posterior."""
     totals = posterior.sum(axis=1)
     expected = digamma(posterior) - digamma(totals)[:, None]
     constants = gammaln(totals) - gammaln(posterior).sum(axis=1) - gammaln(prior.sum()) + gammaln(prior).sum()
-    return float(constants.sum() + ((posterior - prior) * expected).sum())
+    return np.asarray(constants + ((posterior - prior) * expected).sum(axis=1))

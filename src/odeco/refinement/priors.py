@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
+from odeco.sources import Batch
+
 Floats = NDArray[np.float64]
 
 _TOKENS = 20_000  # enough for some 5 % on alpha0
@@ -23,12 +25,14 @@ _SMALLEST = 1e-5
 _LARGEST = 100.0
 
 
-def sample_documents(counts: sparse.csr_array, rng: np.random.Generator) -> sparse.csr_array:
-    """Documents with about as many words as a prior can be learned from."""
-    n = counts.shape[0]
-    mean_length = float(counts.sum()) / max(n, 1)
+def sample_documents(batch: Batch, rng: np.random.Generator) -> sparse.csr_array:
+    """Documents with about as many words as a prior can be learned from, drawn by their weights."""
+    n = len(batch)
+    mean_length = float(batch.lengths.sum()) / max(n, 1)
     wanted = int(min(max(_TOKENS / max(mean_length, 1e-9), 1), _MOST_DOCUMENTS, n))
-    return counts[np.sort(rng.choice(n, size=wanted, replace=False))]
+    if batch.weights is None:
+        return batch.counts[np.sort(rng.choice(n, size=wanted, replace=False))]
+    return batch.counts[np.sort(rng.choice(n, size=wanted, p=batch.weights / batch.weights.sum()))]
 
 
 def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng: np.random.Generator) -> Floats:

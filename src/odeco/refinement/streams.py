@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from odeco.refinement.documents import Documents, Workspace, pad_topics
 from odeco.refinement.watch import inverse_totals
+from odeco.sources import Batch
 
 Floats = NDArray[np.floating]
 
@@ -34,34 +34,35 @@ class StridedBatches:
     B is about 8 for a small corpus; it grows with the corpus, and where batches would not fit the memory budget.
     """
 
-    def __init__(self, counts: sparse.csr_array, width: int, memory_budget: int) -> None:
+    def __init__(self, documents: Batch, width: int, memory_budget: int) -> None:
+        counts = documents.counts
         n_documents, n_words = counts.shape
         few, many = (counts.nnz // (share * max(n_words, 1)) for share in _NONZEROS_PER_WORD)
         by_size = min(max(min(few, 8), many, _FEWEST_BATCHES), _MOST_BATCHES)
         by_memory = 8 * n_documents * width // max(memory_budget, 1) + 1
-        self._counts, self.n_batches = counts, int(min(max(by_size, by_memory), max(n_documents, 1)))
+        self._all, self.n_batches = documents, int(min(max(by_size, by_memory), max(n_documents, 1)))
 
-    def __iter__(self) -> Iterator[sparse.csr_array]:
+    def __iter__(self) -> Iterator[Batch]:
         for first in range(self.n_batches):
-            yield self._counts[first :: self.n_batches]
+            yield self._all.take(slice(first, None, self.n_batches))
 
 
 class HeldBack:
     """Batches without some rows of the first."""
 
-    def __init__(self, batches: Iterable[sparse.csr_array], rows: NDArray[np.bool_]) -> None:
+    def __init__(self, batches: Iterable[Batch], rows: NDArray[np.bool_]) -> None:
         self._batches, self._rows = batches, rows
 
-    def __iter__(self) -> Iterator[sparse.csr_array]:
+    def __iter__(self) -> Iterator[Batch]:
         for index, batch in enumerate(self._batches):
-            yield batch[~self._rows] if index == 0 and self._rows.any() else batch
+            yield batch.take(~self._rows) if index == 0 and self._rows.any() else batch
 
 
 class StreamedSweeps:
     """Word counts by passes over batches, with or without a memory of their documents."""
 
     def __init__(
-        self, batches: Iterable[sparse.csr_array], start: Floats, alpha: Floats, method: str, workspace: Workspace,
+        self, batches: Iterable[Batch], start: Floats, alpha: Floats, method: str, workspace: Workspace,
         *, remember: bool,
     ) -> None:  # fmt: skip
         self._batches, self._alpha, self._method, self._remember = batches, alpha, method, remember
@@ -69,7 +70,7 @@ class StreamedSweeps:
         self._documents: list[Documents] = []
         first = next(iter(batches))
         self._n_tokens = 0.0  # of a whole pass, once one has been made
-        weight = max(float(first.sum(dtype=np.float64)), 1.0)  # as much as the first batch
+        weight = max(float(first.row_weights() @ first.lengths), 1.0)  # as much as the first batch
         self._start = pad_topics(weight / len(start) * mixed_start(start, first), np.float32)
 
     def sweep(self, word_counts: Floats, eta: float, *, echo: bool) -> Floats:
@@ -92,7 +93,7 @@ class StreamedSweeps:
             yield from self._documents
             return
         for batch in self._batches:
-            documents = Documents(batch, self._alpha.size, np.float32, self._workspace)
+            documents = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
             if self._remember:
                 self._documents.append(documents)
             yield documents
@@ -108,13 +109,13 @@ class StreamedSweeps:
             return documents.em(topics, self._alpha, n_em + n_cvb0, variational=self._method == "vb")[0]
         return documents.cvb0(topics, share * inverse, self._alpha, n_cvb0, echo=echo, n_em=n_em)
 
-    def add(self, word_counts: Floats, eta: float, counts: sparse.csr_array, *, echo: bool) -> Floats:
+    def add(self, word_counts: Floats, eta: float, batch: Batch, *, echo: bool) -> Floats:
         """The word counts with those of further documents."""
-        documents = Documents(counts, self._alpha.size, np.float32, self._workspace)
+        documents = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
         return word_counts + self._infer(documents, word_counts, eta, np.float32(0), echo)
 
 
-def mixed_start(topics: Floats, counts: sparse.csr_array, share: float = 0.3) -> Floats:
+def mixed_start(topics: Floats, batch: Batch, share: float = 0.3) -> Floats:
     """Topics with a share of the word frequencies mixed in: removes the zeros that clipping left."""
-    frequencies = np.asarray(counts.sum(axis=0), dtype=np.float64).ravel() + 1e-2
+    frequencies = np.asarray(batch.row_weights() @ batch.counts, dtype=np.float64) + 1e-2
     return np.asarray((1 - share) * topics + share * frequencies / frequencies.sum())

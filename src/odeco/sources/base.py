@@ -32,6 +32,10 @@ class Batch:
     def __len__(self) -> int:
         return int(self.counts.shape[0])
 
+    def take(self, rows: slice | NDArray[np.bool_] | NDArray[np.integer]) -> Batch:
+        """Some of the rows."""
+        return Batch(self.counts[rows], self.lengths[rows], None if self.weights is None else self.weights[rows])
+
     def row_weights(self) -> NDArray[np.float64]:
         """The weights, ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights

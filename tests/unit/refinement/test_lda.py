@@ -11,6 +11,7 @@ from odeco.refinement.lda import refine_lda
 from odeco.refinement.objectives import map_terms, map_topics, variational_terms, variational_topics
 from odeco.refinement.priors import estimate_alpha
 from odeco.refinement.watch import WatchedWords
+from odeco.sources import Batch, as_batch
 from tests.oracles import lda_inference as oracle
 
 K, D = 4, 60
@@ -128,7 +129,7 @@ def test_objectives_match_the_oracle_and_never_fall(documents, method, terms, as
     values = []
     for _ in range(15):
         before, words_before = work.strengths.copy(), word_counts
-        rest = terms(work.strengths, alpha, lengths, word_counts, eta)
+        rest = terms(work.strengths, alpha, lengths, work.weights, word_counts, eta)
         word_counts, likelihood = work.em(as_topics(word_counts, eta), alpha, 1, variational=method == "vb")
         values.append(likelihood + rest)
         if method == "vb":
@@ -220,7 +221,7 @@ def test_same_seed_same_result_whatever_the_threads(documents, monkeypatch):
 @pytest.mark.parametrize("method", ["cvb0", "vb", "map"])
 def test_batches_give_topics_as_good_as_a_matrix(documents, method):
     counts, topics, alpha = documents
-    batches = [counts[:600], counts[600:1000], counts[1000:]]
+    batches = [as_batch(part) for part in (counts[:600], counts[600:1000], counts[1000:])]
     refined = refine_lda(batches, noisy(topics), alpha, method=method, random_state=0)
     whole = refine_lda(counts, noisy(topics), alpha, method=method, random_state=0)
     assert l1_error(refined.topics, topics) < 1.3 * l1_error(whole.topics, topics)
@@ -304,3 +305,49 @@ def test_errors_name_the_argument(documents):
         refine_lda(counts, topics, alpha=[1.0, -1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="no batches"):
         refine_lda([], topics)
+
+
+def repeated(counts, weights):
+    return counts[np.repeat(np.arange(counts.shape[0]), weights)]
+
+
+@pytest.mark.parametrize("method", ["vb", "map"])
+def test_weights_are_repetitions_of_documents(documents, method):
+    counts, topics, alpha = documents
+    counts = counts[:150]
+    weights = np.random.default_rng(0).integers(0, 4, 150)
+    options = {"method": method, "max_iter": 5, "tol": 0.0, "optimize_prior": False}
+    weighted = refine_lda(as_batch(counts, weights.astype(float)), noisy(topics), alpha, **options)
+    repeats = refine_lda(repeated(counts, weights), noisy(topics), alpha, **options)
+    # Double precision, sums in another order.
+    np.testing.assert_allclose(weighted.topics, repeats.topics, atol=1e-9)
+    np.testing.assert_allclose(weighted.trace.values, repeats.trace.values, rtol=1e-9)
+    unweighted = refine_lda(counts, noisy(topics), alpha, **options)
+    assert np.abs(unweighted.topics - weighted.topics).max() > 1e-3
+
+
+@pytest.mark.parametrize("n_iter", [1, 3])
+def test_a_weighted_document_leaves_out_only_what_is_its_own(documents, n_iter):
+    """Of three equal documents each leaves out its own counts, one of weight 3 those of all three."""
+    counts, topics, alpha = documents
+    words = np.ascontiguousarray(topics.T)
+    own = np.full(K, 0.01)
+
+    def sweep(rows, weights, own_word):
+        work = Documents(rows, K, np.float64, WORKSPACE, weights)
+        return work.cvb0(words, own_word, alpha, n_iter, echo=True)
+
+    weighted = sweep(counts[:1], np.array([3.0]), own)
+    alone = sweep(counts[:1], None, 3 * own)
+    np.testing.assert_allclose(weighted, 3 * alone, rtol=1e-12)
+
+
+def test_weights_of_batches_pull_the_topics():
+    counts, topics, alpha = corpus(n=2000, seed=3)
+    other = corpus(n=2000, seed=4)[0]  # documents of other topics, which weigh nothing
+    rows = sparse.csr_array(sparse.vstack([counts, other]))
+    weights = np.repeat([1.0, 0.0], 2000)
+    batch = Batch(rows, np.asarray(rows.sum(axis=1)).ravel(), weights)
+    found = refine_lda(batch, noisy(topics), alpha, random_state=0).topics
+    blind = refine_lda(rows, noisy(topics), alpha, random_state=0).topics
+    assert l1_error(found, topics) < 0.5 * l1_error(blind, topics)
