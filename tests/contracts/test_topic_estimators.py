@@ -330,3 +330,24 @@ def test_the_error_falls_as_one_over_the_square_root_of_n():
         errors.append(np.mean(found))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4  # the standard error of the slope is 0.04
+
+
+@pytest.mark.parametrize("model", [LatentDirichletAllocation, SingleTopicModel])
+@pytest.mark.parametrize(
+    "options", [{"refine": "x"}, {"method": "x"}, {"max_iter": 0}, {"tol": -1.0}, {"tol": np.nan}, {"basis_size": 2.5}]
+)
+def test_options_that_cannot_be_used_are_refused_before_anything_is_computed(sample, model, options):
+    name = next(iter(options))
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        model(K, **options).fit(sample.counts)
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        model(K, **options).partial_fit(sample.counts)
+
+
+@pytest.mark.parametrize("model", [LatentDirichletAllocation, SingleTopicModel])
+def test_one_pass_over_too_few_documents_says_so(sample, model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", odeco.MomentWarning)
+        few = model(K, random_state=0).partial_fit(sample.counts[: 2 * K])
+    assert any("too few documents" in text for text in few.diagnostics_.advice)
+    assert not any("too few" in text for text in few.partial_fit(sample.counts).diagnostics_.advice)

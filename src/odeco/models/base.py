@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from odeco._random import as_generator
+from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.models.topics import BasisMoments, TopicEstimate
 from odeco.models.word_stream import WordStream
@@ -23,7 +24,12 @@ Floats = NDArray[np.float64]
 class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators on word counts."""
 
+    _refinements: tuple[str | None, ...]  # what `refine` may be
     n_components: int
+    refine: str | None
+    method: str
+    max_iter: int
+    tol: float
     word_scale: float | str
     basis_size: int
     random_state: Any
@@ -42,12 +48,27 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
 
     def _open(self, X: Any, sample_weight: ArrayLike | None) -> Source:
         """A source of X, with the names of its columns taken over."""
+        self._check_options()
         source = as_source(X, sample_weight=sample_weight)
         self.n_features_in_ = source.n_features
         if is_block(X):
             _check_feature_names(self, X, reset=True)
         _check_components(self.n_components, source.n_features)
         return source
+
+    def _check_options(self) -> None:
+        """Raise for options that could not be used, before anything is computed."""
+        if self.refine not in self._refinements:
+            names = ", ".join(repr(name) for name in self._refinements)
+            raise ValueError(f"refine must be one of {names}, got {self.refine!r}.")
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}.")
+        for name in ("max_iter", "basis_size"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+        if not 0 <= self.tol < np.inf:
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
 
     def _counts(self, X: Any) -> Any:
         """Counts to predict on, with the columns of the fit."""
@@ -141,7 +162,11 @@ def describe(
     k = basis.whitener.n_components
     found = estimate.decomposition
     texts = list(advice)
-    if noise is not None and basis.spectrum[k - 1] <= noise:
+    if noise == np.inf:
+        texts.append(
+            "there are too few documents to tell topics from noise. Use more documents, or fewer n_components."
+        )
+    elif noise is not None and basis.spectrum[k - 1] <= noise:
         texts.append(
             f"eigenvalue {k} of the word pairs, {basis.spectrum[k - 1]:.3g}, is within the noise ({noise:.3g}): the "
             f"data support about {basis.suggested_components} topics. Lower n_components, or use more documents."

@@ -78,6 +78,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     n_features_in_ : int
     """
 
+    _refinements = (*REFINEMENTS, None)
+
     def __init__(
         self,
         n_components: int = 10,
@@ -168,14 +170,14 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         stream = self._stream(X, sample_weight)
         rng = as_generator(self.random_state)
         try:
-            basis = stream.read()
+            basis, noise = stream.read()
             estimate, search = self._estimate(basis, rng)
         except MomentError as error:
             return self._wait_for_more(stream, str(error), rng)
         self._set(estimate)
         details = {"n_documents": stream.n_documents, **_search_details(estimate, search)}
         self._finish(
-            describe(basis, estimate, noise=None, method="moments, one pass", advice=_advice(search), details=details)
+            describe(basis, estimate, noise=noise, method="moments, one pass", advice=_advice(search), details=details)
         )
         return self
 
@@ -197,14 +199,11 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
 
     def _polish(self, source: Source, topics: Floats, alpha: Floats | None, rng: np.random.Generator) -> Trace:
         """Refine the topics; where the moments do not know alpha the sweeps use 1/k for every topic."""
-        if self.refine not in REFINEMENTS:
-            names = ", ".join(repr(name) for name in REFINEMENTS)
-            raise ValueError(f"refine must be None or one of {names}, got {self.refine!r}.")
         refined = refine_lda(
             source.whole() if isinstance(source, ArraySource) else source,
             topics,
             alpha,
-            method=REFINEMENTS[self.refine],
+            method=REFINEMENTS[str(self.refine)],
             eta=self.eta,
             max_iter=self.max_iter,
             tol=self.tol,

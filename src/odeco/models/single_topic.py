@@ -64,6 +64,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     n_features_in_ : int
     """
 
+    _refinements = ("auto", "em", "one-step", None)
+
     def __init__(
         self,
         n_components: int = 10,
@@ -132,21 +134,18 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         stream = self._stream(X, sample_weight)
         rng = as_generator(self.random_state)
         try:
-            basis = stream.read()
+            basis, noise = stream.read()
             estimate = topics_at(basis, 0.0, rng, self.method)
         except MomentError as error:
             return self._wait_for_more(stream, str(error), rng)
         self._set(estimate.weights, estimate.topics, 0)
         details = {"n_documents": stream.n_documents, "weights_total": estimate.raw_total}
-        self._finish(describe(basis, estimate, noise=None, method="moments, one pass", advice=[], details=details))
+        self._finish(describe(basis, estimate, noise=noise, method="moments, one pass", advice=[], details=details))
         return self
 
     def _steps(self) -> int:
         """EM steps that `refine` asks for."""
-        steps = {None: 0, "auto": self.max_iter, "em": self.max_iter, "one-step": 1}
-        if self.refine not in steps:
-            raise ValueError(f"refine must be None, 'auto', 'em' or 'one-step', got {self.refine!r}.")
-        return steps[self.refine]
+        return {None: 0, "one-step": 1}.get(self.refine, self.max_iter)
 
     def _polish(self, source: Source, steps: int) -> Trace:
         refined = refine_multinomial_mixture(

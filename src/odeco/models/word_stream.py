@@ -8,6 +8,8 @@ true directions that the basis misses: docs/topics.md gives figures.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from odeco.models.topics import BasisMoments
@@ -17,12 +19,30 @@ from odeco.sources import Batch, as_source, weigh_by_length
 from odeco.sources.arrays import row_slice, stack_rows
 from odeco.tensors import multilinear
 from odeco.whitening import Whitener
+from odeco.whitening.noise import pair_noise
 from odeco.whitening.randomized import word_range
 from odeco.whitening.whitener import check_spectrum
 
 _SLACK = 2  # directions of the basis per component
 # Documents handled at a time once the basis is known: sums over fixed blocks do not depend on the chunks.
 _BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Moments on a basis, and the noise of the pairs of one document: that of n is smaller by sqrt(n)."""
+
+    pairs: WordPairs
+    triples: WordTriples
+    noise: float
+
+    def add(self, batch: Batch) -> None:
+        self.pairs.update(batch)
+        self.triples.update(batch)
+
+    def copy(self) -> _Sums:
+        pairs, triples = WordPairs(self.pairs.basis), WordTriples(self.triples.basis)
+        return _Sums(pairs.merge(self.pairs), triples.merge(self.triples), self.noise)
 
 
 class WordStream:
@@ -39,7 +59,7 @@ class WordStream:
         self._seed = seed
         self._waiting: list[Batch] = []
         self._held = 0
-        self._sums: tuple[WordPairs, WordTriples] | None = None
+        self._sums: _Sums | None = None
 
     @property
     def n_documents(self) -> int:
@@ -56,9 +76,9 @@ class WordStream:
         if self._sums is None and self._held >= self.basis_size:
             first = self._take(self.basis_size)
             self._sums = self._start(first)
-            self._add(first)
+            self._sums.add(first)
         while self._sums is not None and self._held >= _BLOCK:
-            self._add(self._take(_BLOCK))
+            self._sums.add(self._take(_BLOCK))
 
     def _take(self, size: int) -> Batch:
         """The first `size` waiting documents as one batch; the rest keep waiting."""
@@ -67,34 +87,30 @@ class WordStream:
         self._waiting = [slice_batch(whole, size, len(whole))] if self._held else []
         return slice_batch(whole, 0, size)
 
-    def _add(self, batch: Batch) -> None:
-        for moments in self._sums or ():
-            moments.update(batch)
-
-    def read(self) -> BasisMoments:
-        """The moments of all documents seen so far; more may follow."""
+    def read(self) -> tuple[BasisMoments, float]:
+        """The moments of all documents seen so far, and the noise of the pairs; more may follow."""
         waiting = join_batches(self._waiting) if self._waiting else None
         if self._sums is None:
             if waiting is None:
                 raise ValueError("no documents have been seen yet.")
-            pairs, triples = self._start(waiting)
+            sums = self._start(waiting)
         else:
-            # On copies: what waits for its block to fill is counted here and again when it is full.
-            pairs = WordPairs(self._sums[0].basis).merge(self._sums[0])
-            triples = WordTriples(self._sums[1].basis).merge(self._sums[1])
+            sums = self._sums.copy()  # what waits for its block to fill is counted here and again when it is full
         if waiting is not None:
-            pairs.update(waiting)
-            triples.update(waiting)
-        return _whiten_basis(pairs, triples, self.n_components)
+            sums.add(waiting)
+        noise = sums.noise / float(np.sqrt(max(self.frequencies.n_at_least[1], 1)))
+        basis = _whiten_basis(sums.pairs, sums.triples, self.n_components)
+        return replace(basis, suggested_components=int(np.count_nonzero(basis.spectrum > noise))), noise
 
-    def _start(self, first: Batch) -> tuple[WordPairs, WordTriples]:
+    def _start(self, first: Batch) -> _Sums:
         source = as_source([(first.counts, first.row_weights())])
         rng = np.random.default_rng(self._seed)
         scale = choose_word_scale(first, self.n_components, rng) if self.word_scale is None else self.word_scale
         found = word_range(source, self.n_components, word_scale=scale, random_state=rng)
         width = min(_SLACK * self.n_components, len(found.spectrum))
         basis = found.basis(width).astype(np.float32)
-        return WordPairs(basis), WordTriples(basis)
+        noise = pair_noise(first, found.scale, found.directions[:, : self.n_components], 1)
+        return _Sums(WordPairs(basis), WordTriples(basis), noise)
 
 
 def _whiten_basis(pairs: WordPairs, triples: WordTriples, k: int) -> BasisMoments:

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 # Extremes of noise differ by up to a fifth from draw to draw; a direction must stand out by more.
 _MARGIN = 1.25
+# Documents per component below which signal and noise cannot be told apart.
+_FEWEST_DOCUMENTS = 3
 # On the noise of real text 12 steps came within 2 % of the eigenvalue: far below what an estimate of noise is worth.
 _LANCZOS_STEPS = 12
 
@@ -40,7 +42,7 @@ def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int
     """
     weights, scaled = tuple_weights(batch, 2)
     usable = np.flatnonzero(weights > 0)
-    if usable.size < 4:
+    if usable.size < _FEWEST_DOCUMENTS * (1 + directions.shape[1]):
         return float("inf")
     if scale.size - directions.shape[1] < 3:
         return 0.0  # no complement to speak of

@@ -33,30 +33,32 @@ def stream_of(sample, chunk, basis_size=1000):
 @pytest.mark.parametrize("chunk", [1, 37, 1000, 2500])
 def test_chunks_do_not_matter(sample, chunk):
     whole, parts = stream_of(sample, N), stream_of(sample, chunk)
-    first, second = whole.read(), parts.read()
+    (first, noise), (second, same_noise) = whole.read(), parts.read()
     # float32 work: the same rounding wherever blocks agree, 1e-5 of the largest entry elsewhere
     for name in ("first", "pairs", "triples"):
         one, other = getattr(first.moments, name), getattr(second.moments, name)
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
     assert parts.n_documents == N
+    assert same_noise == pytest.approx(noise, rel=1e-5)
+    assert first.suggested_components == K  # all components stand above the noise
 
 
 def test_reading_changes_nothing_and_more_can_follow(sample):
     stream = WordStream(D, K, word_scale=0.5, basis_size=1000, seed=0)
     stream.update(as_batch(sample.counts[:2500]))
-    before = stream.read()
-    again = stream.read()
+    before, _ = stream.read()
+    again, _ = stream.read()
     assert np.array_equal(before.moments.triples, again.moments.triples)
     stream.update(as_batch(sample.counts[2500:]))
-    whole = stream_of(sample, N).read()
-    assert np.allclose(stream.read().moments.triples, whole.moments.triples, rtol=1e-4, atol=1e-4)
+    whole, _ = stream_of(sample, N).read()
+    assert np.allclose(stream.read()[0].moments.triples, whole.moments.triples, rtol=1e-4, atol=1e-4)
 
 
 def test_one_pass_is_nearly_as_good_as_several(sample):
     rng = np.random.default_rng(0)
     several = word_moments(as_source(sample.counts), K, word_scale=0.5, rng=rng)
     errors = []
-    for basis in (several.basis, stream_of(sample, N).read()):
+    for basis in (several.basis, stream_of(sample, N).read()[0]):
         topics = topics_at(basis, 0.4, rng).topics
         matching = match_components(topics.T, sample.topics.T)
         errors.append(np.abs(topics[matching.permutation] - sample.topics).sum(axis=1).mean())
@@ -68,9 +70,9 @@ def test_the_callers_arrays_may_be_reused(sample):
     counts = sample.counts[:500].copy()
     stream = WordStream(D, K, word_scale=0.5, basis_size=5000, seed=0)
     stream.update(as_batch(counts))
-    expected = stream.read().moments.first.copy()
+    expected = stream.read()[0].moments.first.copy()
     counts.data[:] = 0
-    assert np.array_equal(stream.read().moments.first, expected)
+    assert np.array_equal(stream.read()[0].moments.first, expected)
 
 
 def test_an_empty_stream_says_so():
