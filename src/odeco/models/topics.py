@@ -165,7 +165,7 @@ def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
     A coarse grid, then golden section in log alpha0 around its best point. The residual is smallest at the true value,
     where alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments.
     """
-    from odeco.kernels.threads import single_threaded_blas
+    from odeco.kernels.threads import map_parts, single_threaded_blas
 
     seen: dict[float, float] = {}
 
@@ -181,7 +181,7 @@ def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
 
     with single_threaded_blas():  # many small products
         grid = np.log(_ALPHA0_GRID)
-        values = np.array([residual(point) for point in grid])
+        values = np.array(map_parts(lambda point: residual(grid[point]), grid.size))
         if not seen:
             topics_at(basis, float(_ALPHA0_GRID[0]), np.random.default_rng(0), method)  # raises the error that says why
         identified = bool(values.min() < _IDENTIFIED * np.median(values))
