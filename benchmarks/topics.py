@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -163,29 +163,42 @@ def load(name: str) -> Any:
         return sparse.csr_array(parts, shape=tuple(data["counts_shape"]))
 
 
-def real(sizes: Sizes) -> list[dict[str, Any]]:
-    """Perplexity of a tenth of the documents by completion, one scorer for all, and seconds."""
-    corpora = {name: load(name) for name in sizes.corpora}
-    return [_real(name, counts[:: sizes.thin], sizes) for name, counts in corpora.items() if counts is not None]
+@dataclass(frozen=True)
+class Corpus:
+    """Real documents, a tenth of them held out."""
 
+    name: str
+    k: int
+    train: Any
+    test: Any
 
-def _real(name: str, counts: Any, sizes: Sizes) -> dict[str, Any]:
-    k, n = CORPORA[name], counts.shape[0]
-    held_out, training = np.split(np.random.default_rng(SPLIT_SEED).permutation(n), [n // 10])
-    test, train = counts[np.sort(held_out)], counts[np.sort(training)]
-
-    def scored(fit: Fit) -> dict[str, float]:
-        perplexity = completion(test, fit.topics).perplexity
+    def scored(self, fit: Fit) -> dict[str, float]:
+        perplexity = completion(self.test, fit.topics).perplexity
         return {"perplexity": perplexity, "seconds": fit.seconds, "preparation": fit.preparation}
 
-    def better(fits: Iterable[Fit]) -> list[dict[str, float]]:
-        return [min((scored(fit) for fit in fits), key=lambda score: score["perplexity"])]
 
-    seeds, etas = range(sizes.real_seeds), (None, ETA)  # None: the default of the last two, 1/k
-    epochs, passes, iterations = sizes.sklearn_epochs[1], sizes.gensim_passes, sizes.tomotopy[1]
+def read_corpora(sizes: Sizes) -> Iterator[Corpus]:
+    """The corpora that there are, one after the other."""
+    for name in sizes.corpora:
+        counts = load(name)
+        if counts is not None:
+            counts = counts[:: sizes.thin]
+            n = counts.shape[0]
+            held_out, training = np.split(np.random.default_rng(SPLIT_SEED).permutation(n), [n // 10])
+            yield Corpus(name, CORPORA[name], counts[np.sort(training)], counts[np.sort(held_out)])
+
+
+def real(sizes: Sizes) -> list[dict[str, Any]]:
+    """Perplexity of a tenth of the documents by completion, one scorer for all, and seconds: odeco and tomotopy."""
+    return [_real(corpus, sizes) for corpus in read_corpora(sizes)]
+
+
+def _real(corpus: Corpus, sizes: Sizes) -> dict[str, Any]:
+    k, train, test, scored = corpus.k, corpus.train, corpus.test, corpus.scored
+    seeds, iterations = range(sizes.real_seeds), sizes.tomotopy[1]
     fit_odeco(train, k)  # warms up
     return {
-        "corpus": name,
+        "corpus": corpus.name,
         "k": k,
         "n": train.shape[0],
         "nonzeros": train.nnz,
@@ -194,9 +207,24 @@ def _real(name: str, counts: Any, sizes: Sizes) -> dict[str, Any]:
         "odeco, refine=None": [scored(fit_odeco(train, k, seed, refine=None)) for seed in seeds],
         "tomotopy": [scored(fit_tomotopy(train, k, 1 / k, iterations, seed)) for seed in seeds],
         "tomotopy, alpha fixed": [scored(fit_tomotopy(train, k, 1 / k, iterations, optimize=False))],
-        "scikit-learn": better(fit_sklearn(train, k, 1 / k, eta, epochs) for eta in etas),
-        "gensim": better(fit_gensim(train, k, 1 / k, eta, passes) for eta in etas),
     }
+
+
+def real_online(sizes: Sizes) -> list[dict[str, Any]]:
+    """The same for scikit-learn and gensim, each at the better of two etas; None is their default, 1/k."""
+    rows = []
+    epochs, passes = sizes.sklearn_epochs[1], sizes.gensim_passes
+    for corpus in read_corpora(sizes):
+        fits: dict[str, Callable[[float | None], Fit]] = {
+            "scikit-learn": lambda eta, c=corpus: fit_sklearn(c.train, c.k, 1 / c.k, eta, epochs),
+            "gensim": lambda eta, c=corpus: fit_gensim(c.train, c.k, 1 / c.k, eta, passes),
+        }
+        row: dict[str, Any] = {"corpus": corpus.name}
+        for name, fit in fits.items():
+            scores = [corpus.scored(fit(eta)) for eta in (None, ETA)]
+            row[name] = [min(scores, key=lambda score: score["perplexity"])]
+        rows.append(row)
+    return rows
 
 
 def growth(sizes: Sizes) -> list[dict[str, Any]]:
@@ -368,7 +396,7 @@ def _median(fits: list[Fit]) -> float:
     return float(np.median([fit.seconds for fit in fits]))
 
 
-SECTIONS = (first_fit, synthetic, real, growth, streamed, scale, starts, ways)
+SECTIONS = (first_fit, synthetic, real, real_online, growth, streamed, scale, starts, ways)
 
 # Processes of their own
 

@@ -25,7 +25,7 @@ def readme_table(result: Result) -> str:
     sizes, env = result["sizes"], result["environment"]["packages"]
     peers = ["tomotopy", "scikit-learn", "gensim"]
     rows = []
-    for r in result["real"]:
+    for r in _joined(result):
         ours = r["odeco"]
         times = [_seconds(r[peer]) / _seconds(ours) for peer in peers]
         cells = [f"{_perplexity(r[peer]):,.0f} in {t:.1f}x the time" for peer, t in zip(peers, times, strict=True)]
@@ -36,6 +36,11 @@ def readme_table(result: Result) -> str:
         f"{env['scikit-learn']} with {sizes['sklearn_epochs'][1]} epochs, gensim {env['gensim']} with "
         f"{sizes['gensim_passes']} passes. More in [docs/topics.md](docs/topics.md)."
     )
+
+
+def _joined(result: Result) -> list[Result]:
+    """One row per corpus, with all who fitted it."""
+    return [mine | theirs for mine, theirs in zip(result["real"], result["real_online"], strict=True)]
 
 
 def docs_tables(result: Result) -> str:
@@ -77,7 +82,7 @@ def _real(result: Result) -> str:
     s = result["sizes"]
     names = ["odeco", "odeco, refine=None", "tomotopy", "tomotopy, alpha fixed", "scikit-learn", "gensim"]
     about, scores = [], []
-    for r in result["real"]:
+    for r in _joined(result):
         cells = [f"{_perplexity(r[name]):,.0f} [{_seconds(r[name]):.3g}]" for name in names]
         about.append([r["corpus"], f"{r['n']:,}", f"{r['nonzeros']:,}", str(r["k"]), f"{r['unigram']:,.0f}", *cells])
         ratios = [_perplexity(r["odeco"]) / _perplexity(r[name]) for name in names[2:]]
