@@ -343,3 +343,12 @@ def test_bad_data_are_named():
 def test_fewer_samples_than_channels_are_said():
     with pytest.warns(MomentWarning, match="n_samples=6 is not larger than n_features=8"):
         ICA().fit(np.random.default_rng(0).laplace(size=(6, 8)))
+
+
+@pytest.mark.parametrize("n", [3000, 20_000])
+def test_signals_are_told_from_independent_samples(n):
+    """Neighbours that resemble each other: the polish that does not rely on independent samples is taken."""
+    _, mixing, sources = draw(n=n + 4)
+    smooth = (sources[:-4] + sources[1:-3] + sources[2:-2] + sources[3:-1] + sources[4:]) / np.sqrt(5)
+    assert "likelihood" in ICA(random_state=0).fit(smooth @ mixing.T).diagnostics_.method
+    assert "scores" in ICA(random_state=0).fit(sources @ mixing.T).diagnostics_.method
