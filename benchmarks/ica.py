@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
 from benchmarks import harness
+from odeco.metrics import amari
 from odeco.models.ica import ICA
 
 NAME = "ica"
@@ -59,14 +60,6 @@ def draw(n: int, d: int, k: int, noise: float, isotropic: bool, seed: int) -> tu
         factor = rng.standard_normal((d, d))
         added = added @ factor.T * (np.sqrt(d) / np.linalg.norm(factor))
     return sources @ mixing.T + noise * added, mixing
-
-
-def amari(components: Any, mixing: Any) -> float:
-    """The Amari distance of components @ mixing from a scaled permutation, between 0 and 1."""
-    gain = np.abs(components @ mixing)
-    k = len(gain)
-    rows, columns = gain / gain.max(axis=1, keepdims=True), gain / gain.max(axis=0)
-    return float((rows.sum() + columns.sum() - 2 * k) / (2 * k * (k - 1)))
 
 
 def fit(method: str, x: Any, k: int, seed: int = 0) -> Any:

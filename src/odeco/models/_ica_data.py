@@ -80,7 +80,7 @@ def read_source(source: DenseSource, n_components: int | None, noise: str) -> Pr
     if rows is not None:
         advice += _outlier_advice(rows, weights)
         factor = dependence(rows)
-    signals = rows is not None and (factor > 1 or has_memory(rows))
+    signals = rows is not None and (factor > 1 or has_memory(rows, weights))
     task = Task(tensor, whitening, k, second.weight / factor, rows, weights, signals)
     return Problem(task, mean, covariance, 2, None, advice)
 
@@ -168,13 +168,18 @@ def dependence(rows: NDArray[np.floating]) -> float:
     return ratio if ratio > 1.25 else 1.0  # 100 stretches of one pair know it to 14 %
 
 
-def has_memory(rows: NDArray[np.floating]) -> bool:
-    """Whether samples are correlated with the ones before: more than a tenth, and beyond chance."""
-    k, n = rows.shape
-    part = rows[:, : min(n, _LEAST_SAMPLES)].astype(np.float64)
+def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
+    """Whether samples are correlated with the ones before: more than a tenth, and beyond chance.
+
+    Equal neighbours are one sample given twice, and samples of weight 0 are not there.
+    """
+    part = rows[:, : min(rows.shape[1], _LEAST_SAMPLES)].astype(np.float64)
+    if weights is not None:
+        part = part[:, weights[: part.shape[1]] > 0]
+    part = part[:, np.append(True, (part[:, 1:] != part[:, :-1]).any(axis=0))]
     squares = np.einsum("ij,ij->i", part[:, 1:], part[:, :-1]) ** 2 / np.einsum("ij,ij->i", part, part) ** 2
     # Independent samples have squared correlations of 1/n in the mean; five standard deviations of it.
-    return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / k)) / part.shape[1]))
+    return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / part.shape[0])) / part.shape[1]))
 
 
 class Stream:

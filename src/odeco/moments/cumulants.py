@@ -8,6 +8,7 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Self
 
@@ -44,8 +45,9 @@ class DenseMoments(Moments):
         self._gram = np.zeros((self._n_products(width),) * 2)
 
     @staticmethod
+    @abstractmethod
     def _n_products(width: int) -> int:
-        raise NotImplementedError
+        """Side of the Gram matrix for rows of this width."""
 
     def update(self, batch: DenseBatch) -> Self:  # type: ignore[override]
         """Add the rows of a batch; returns self."""
