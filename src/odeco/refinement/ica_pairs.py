@@ -26,7 +26,7 @@ Rows = NDArray[np.floating]
 # Samples at a time: outputs and scores of this many stay in cache.
 _ROWS = 8192
 # Samples of the first steps: their error is a few times that of all samples, and the last steps square it.
-_FIRST_SAMPLES = 20_000
+_FIRST_SAMPLES = 10_000
 _FIRST_TOLERANCE = 0.05
 _LAST_STEPS = 3
 # Crosstalk expected of any start, and the most that one step removes: beyond, the linearization means nothing.

@@ -22,7 +22,7 @@ _LOW, _CELLS = -8.0, 401
 _STEP = -2 * _LOW / (_CELLS - 1)
 _GRID = _LOW + _STEP * np.arange(_CELLS)
 # From a two-valued source without noise to what is hardly told from a Gaussian.
-_PENALTIES = 10.0 ** np.arange(-9, 2)
+_PENALTIES = 10.0 ** np.arange(-9, 2, 2)
 # Runs of neighbours, about, that the samples are split in.
 _RUNS = 200
 
@@ -35,7 +35,7 @@ def split_in_halves(rows: NDArray[np.floating], weights: Floats | None) -> NDArr
     """
     present = np.ones(rows.shape[1], dtype=bool) if weights is None else weights > 0
     total = float(present.size if weights is None else weights.sum())
-    values = np.floor(rows.sum(axis=0, dtype=np.float64)[present] * 1024).astype(np.int64).astype(np.uint32)
+    values = np.floor(rows[0, present] * np.float64(2**20)).astype(np.int64).astype(np.uint32)
     hashes = values * np.uint32(2654435761)  # Knuth's multiplicative hash
     ends = hashes < np.uint32(min(_RUNS / total, 1.0) * (2**32 - 1))
     ends[1:] &= values[1:] != values[:-1]
