@@ -36,7 +36,7 @@ ACCURACY = [
     (100_000, 20, 10, 2.0, True),
     (100_000, 20, 10, 1.0, False),
 ]
-# The method's constants were chosen on seeds 0 to 29 (and an earlier method's seen on 100 to 109): figures are of others.
+# The method's constants were chosen on seeds 0 to 29, an earlier method was seen on 100 to 109: figures are of others.
 FIRST_SEED = 200
 RATE = (10_000, 31_623, 100_000, 316_228, 1_000_000)
 GROWTH = (5, 10, 20, 30, 50)

@@ -45,8 +45,8 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         need not be orthogonal, fitted to the cumulant; consistent under any Gaussian noise. "likelihood": estimated
         scores of the sources, consistent without noise or with isotropic noise (d > k). "auto": scores as well, in a
         form that no Gaussian noise biases, together with the least-squares fit where that is the more certain. For
-        signals (samples that depend on their neighbours) both use fixed functions and
-        orthogonal components, "auto" blended with the least-squares fit by what sampling error explains.
+        signals (samples that depend on their neighbours) and sources that are loud together both use fixed functions
+        and orthogonal components, for signals blended with the least-squares fit by what sampling error explains.
     estimate : {"inverse", "sinr"}
         What `transform` gives: ``components_``, the pseudoinverse of the mixing, free of crosstalk; or
         ``sinr_components_``, which trade crosstalk for noise at the best signal-to-interference-and-noise ratio.
@@ -78,7 +78,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ``details``: "noise_model", "noise_variance", "conventional" (see Notes), "identifiable" (a flag per source),
         "kurtosis_floor", "effective_samples" (fewer than given where neighbours depend on each other, as in signals),
         "likelihood_share" (per source, how much of the certainty of no noise was used: 1 where noise is negligible),
-        "noise_statistic" (about 1 without noise).
+        "noise_statistic" (about 1 without noise), "magnitude_correlation" (of the sources; about 0 if independent).
 
     Notes
     -----
@@ -280,6 +280,7 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
             "kurtosis_floor": solution.kurtosis_floor,
             "likelihood_share": refined.shares,
             "noise_statistic": refined.noise_statistic,
+            "magnitude_correlation": solution.magnitude_correlation,
         },
     )
 

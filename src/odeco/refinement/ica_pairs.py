@@ -98,11 +98,13 @@ def separate(
     """
     n = rows.shape[1]
     step = max(n // _FIRST_SAMPLES, 1)
-    some, part = np.ascontiguousarray(rows[:, ::step]), None if weights is None else weights[::step]
     halves = split_in_halves(rows, weights)
     problem = _Problem(rows, weights, halves, n_samples, noise, shape, anchor)
     vectors, iteration = start, 0
-    if step > 1 and (part is None or part.any()):
+    part = None if weights is None else weights[::step]
+    present = halves[::step] if part is None else halves[::step][part > 0]
+    if step > 1 and np.unique(present).size == 2:
+        some = np.ascontiguousarray(rows[:, ::step])
         early = _Problem(some, part, halves[::step], n_samples * some.shape[1] / n, noise, shape, anchor)
         for iteration in range(1, n_iter + 1):
             found = early.step(vectors)

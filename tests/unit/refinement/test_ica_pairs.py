@@ -132,3 +132,15 @@ def test_one_source_and_gaussian_sources_are_left_alone():
     np.testing.assert_allclose(np.abs(run(alone - alone.mean(), np.eye(1)).vectors), 1, atol=1e-6)
     rows, _ = whitened(rng.standard_normal((3, 3000)))
     assert np.isfinite(run(rows, np.eye(3)).vectors).all()
+
+
+def test_few_samples_of_many_may_have_weight():
+    """The evenly spaced samples of the first steps may miss all of them."""
+    rows, matrix = whitened(sources(2000))
+    spread = np.zeros((3, 40_000))
+    weights = np.zeros(40_000)
+    places = np.arange(1, 40_000, 20)
+    spread[:, places], weights[places] = rows, 1.0
+    found = separate(spread, weights, matrix, 2000, noise=NONE, shape=np.eye(3), n_iter=20, tol=1e-2)
+    alone = separate(rows, None, matrix, 2000, noise=NONE, shape=np.eye(3), n_iter=20, tol=1e-2)
+    np.testing.assert_allclose(found.vectors, alone.vectors, atol=1e-5)
