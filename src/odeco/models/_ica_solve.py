@@ -89,13 +89,14 @@ def solve(task: Task, refine: str | None, rng: np.random.Generator, max_iter: in
     refined = Refined(start.eigenvectors, start.n_iter, "cumulants")
     magnitudes = float("nan") if task.rows is None else magnitude_correlation(task, basis @ start.eigenvectors)
     dependent = magnitudes > _DEPENDENT + 3 / np.sqrt(task.n_samples)
+    orthogonal = core.dimension == task.tensor.dimension
     fit: CumulantFit | None = None
-    if refine == "least-squares" or (refine == "auto" and task.whitening.noise is None and not dependent):
+    doubtful = task.whitening.noise is None and not (dependent and orthogonal)
+    if refine == "least-squares" or (refine == "auto" and doubtful):
         fit = least_squares(core, start.eigenvalues, start.eigenvectors, task.n_samples)
         refined = refined.then(fit.vectors, fit.n_iter, "least squares")
     advice: tuple[str, ...] = ()
     if refine in ("auto", "likelihood"):
-        orthogonal = core.dimension == task.tensor.dimension
         if task.rows is not None and not (task.signals or dependent):
             refined = _by_scores(task, task.rows, basis, refined, fit, refine, max_iter, tol)
         elif task.rows is not None and orthogonal:
