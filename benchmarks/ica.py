@@ -248,7 +248,7 @@ def docs_tables(result: dict[str, Any]) -> str:
         table = harness.markdown_table(["channels", "noise", "odeco", '`estimate="sinr"`', "FastICA"], rows)
         parts.append(f"Nine spoken words (alsa_voices), mean signal to interference and noise in dB:\n\n{table}")
     env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
     parts.append(f"Peers at their defaults. {env['processor']}, Python {env['python']}, {versions}.")
     return "\n\n".join(parts)
 
