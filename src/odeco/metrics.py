@@ -61,3 +61,28 @@ def match_components(estimate: ArrayLike, truth: ArrayLike, *, up_to_sign: bool 
     # From the differences themselves: the expanded squares lose half the digits.
     errors = np.linalg.norm(true[:, rows] - found[:, columns] * chosen, axis=0)
     return Matching(columns, rows, chosen, errors)
+
+
+def amari(components: ArrayLike, mixing: ArrayLike) -> float:
+    """The distance of ``components @ mixing`` from a scaled permutation, 0 for one and at most 1 (Amari et al. 1996).
+
+    Parameters
+    ----------
+    components : (k, d)
+        Estimated unmixing matrix.
+    mixing : (d, k)
+        True mixing matrix.
+    """
+    rows, columns = np.asarray(components, dtype=float), np.asarray(mixing, dtype=float)
+    if rows.ndim != 2 or columns.ndim != 2 or rows.shape != columns.shape[::-1] or rows.size == 0:
+        raise ValueError(
+            f"components (k, d) and mixing (d, k) must fit each other, got shapes {rows.shape} and {columns.shape}."
+        )
+    gain = np.abs(rows @ columns)
+    k = len(gain)
+    if not (np.isfinite(gain).all() and gain.max(axis=0).all() and gain.max(axis=1).all()):
+        raise ValueError("components @ mixing has a zero row or column, NaN or infinity: the distance is not defined.")
+    if k == 1:
+        return 0.0
+    excess = (gain / gain.max(axis=1, keepdims=True)).sum() + (gain / gain.max(axis=0)).sum() - 2 * k
+    return float(excess / (2 * k * (k - 1)))

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from odeco.metrics import match_components
+from odeco.metrics import amari, match_components
 
 
 @pytest.fixture
@@ -74,3 +74,35 @@ def test_bad_shapes_are_refused(components):
     for estimate in (components[:4], components[:, 0], components[None]):
         with pytest.raises(ValueError, match="columns of the same length"):
             match_components(estimate, components)
+
+
+def test_amari_is_zero_for_scaled_permutations_and_one_for_none_at_all():
+    rng = np.random.default_rng(3)
+    mixing = rng.standard_normal((6, 4))
+    inverse = np.linalg.pinv(mixing)
+    assert amari((inverse * [[2.0], [-1.0], [0.1], [5.0]])[[2, 0, 3, 1]], mixing) == pytest.approx(0, abs=1e-14)
+    assert amari(np.ones((4, 4)), np.ones((4, 4))) == 1.0
+    assert amari([[2.0]], [[3.0]]) == 0.0
+
+
+def test_amari_is_the_mean_crosstalk():
+    """Off-diagonal entries e of a gain with a unit diagonal: their mean, rows and columns alike."""
+    crosstalk = np.random.default_rng(4).uniform(-0.1, 0.1, (5, 5))
+    np.fill_diagonal(crosstalk, 0)
+    expected = np.abs(crosstalk).sum() / 20
+    assert amari(np.eye(5) + crosstalk, np.eye(5)) == pytest.approx(expected, rel=1e-12)
+    assert amari(np.eye(5)[[1, 0, 2, 3, 4]] @ (np.eye(5) + crosstalk), np.eye(5)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("components", "mixing", "match"),
+    [
+        (np.eye(3), np.ones((3, 2)), "fit each other"),
+        (np.ones(3), np.eye(3), "fit each other"),
+        (np.diag([1.0, 0.0]), np.eye(2), "zero row"),
+        (np.diag([1.0, np.nan]), np.eye(2), "NaN"),
+    ],
+)
+def test_amari_refuses_what_has_no_distance(components, mixing, match):
+    with pytest.raises(ValueError, match=match):
+        amari(components, mixing)

@@ -76,11 +76,13 @@ def read_source(source: DenseSource, n_components: int | None, noise: str) -> Pr
     precision = float(np.finfo(source.dtype).eps)
     k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision)
     tensor, rows, weights = _second_pass(source, second.n, mean, np.asarray(whitening.whitener.matrix))
-    n_samples = second.weight
+    factor = 1.0
     if rows is not None:
         advice += _outlier_advice(rows, weights)
-        n_samples /= dependence(rows)
-    return Problem(Task(tensor, whitening, k, n_samples, rows, weights), mean, covariance, 2, None, advice)
+        factor = dependence(rows)
+    signals = rows is not None and (factor > 1 or has_memory(rows, weights))
+    task = Task(tensor, whitening, k, second.weight / factor, rows, weights, signals)
+    return Problem(task, mean, covariance, 2, None, advice)
 
 
 def _second_pass(
@@ -164,6 +166,20 @@ def dependence(rows: NDArray[np.floating]) -> float:
     independent = (squares @ squares.T).astype(np.float64)[off] / squares.shape[1]
     ratio = float((length * covariances.var(axis=0)[off]).mean() / independent.mean())
     return ratio if ratio > 1.25 else 1.0  # 100 stretches of one pair know it to 14 %
+
+
+def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
+    """Whether samples are correlated with the ones before: more than a tenth, and beyond chance.
+
+    Equal neighbours are one sample given twice, and samples of weight 0 are not there.
+    """
+    part = rows[:, : min(rows.shape[1], _LEAST_SAMPLES)].astype(np.float64)
+    if weights is not None:
+        part = part[:, weights[: part.shape[1]] > 0]
+    part = part[:, np.append(True, (part[:, 1:] != part[:, :-1]).any(axis=0))]
+    squares = np.einsum("ij,ij->i", part[:, 1:], part[:, :-1]) ** 2 / np.einsum("ij,ij->i", part, part) ** 2
+    # Independent samples have squared correlations of 1/n in the mean; five standard deviations of it.
+    return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / part.shape[0])) / part.shape[1]))
 
 
 class Stream:

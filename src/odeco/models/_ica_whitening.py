@@ -48,6 +48,12 @@ class Whitening:
     suggested: int
     advice: tuple[str, ...] = ()
 
+    @property
+    def isotropic(self) -> Floats:
+        """Covariance (r, r) that noise of unit variance in every channel has in y."""
+        matrix = np.asarray(self.whitener.matrix)
+        return np.asarray(matrix.T @ matrix)
+
 
 def covariance_rank(covariance: Floats, mean: Floats, precision: float) -> int:
     """Number of dimensions that vary beyond rounding, whatever the units of the channels.

@@ -29,8 +29,8 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     """Independent components of ``x = mixing_ @ h + z``, z Gaussian noise of any covariance.
 
     The fourth cumulant of x does not see z (Theorem 3.4): its decomposition is consistent under noise where FastICA
-    and likelihood methods are biased. Where the noise turns out to be negligible, likelihood steps make it as
-    efficient as they are; in between it takes as much of each as the data support.
+    and likelihood methods are biased. Products of the sources' scores, which noise does not bias either, then make it
+    as efficient as the likelihood of the sources' true densities would be, with noise and without.
 
     Parameters
     ----------
@@ -42,14 +42,17 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         up to sampling.
     refine : {"auto", "least-squares", "likelihood"} or None
         None: the paper's estimate, the orthogonal decomposition of the whitened cumulant. "least-squares": components
-        need not be orthogonal, fitted to the cumulant; consistent under any Gaussian noise. "likelihood": an
-        orthogonal quasi-likelihood fit, consistent without noise or with isotropic noise (d > k). "auto": the
-        likelihood for isotropic noise; otherwise both, blended by what sampling error explains of their difference.
+        need not be orthogonal, fitted to the cumulant; consistent under any Gaussian noise. "likelihood": estimated
+        scores of the sources, consistent without noise or with isotropic noise (d > k). "auto": scores as well, in a
+        form that no Gaussian noise biases, together with the least-squares fit where that is the more certain. For
+        signals (samples that depend on their neighbours) and sources that are loud together both use fixed functions
+        and orthogonal components, for signals blended with the least-squares fit by what sampling error explains.
     estimate : {"inverse", "sinr"}
         What `transform` gives: ``components_``, the pseudoinverse of the mixing, free of crosstalk; or
         ``sinr_components_``, which trade crosstalk for noise at the best signal-to-interference-and-noise ratio.
     max_iter, tol : int, float
-        Cap on likelihood iterations; largest rotation in radians at which they stop.
+        Cap on the steps of "likelihood" and "auto"; largest crosstalk removed by a step at which they stop (what it
+        leaves is the square).
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -64,7 +67,8 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     kurtosis_ : (k,)
         Excess kurtosis of the sources, sign included.
     noise_covariance_ : (n_features, n_features)
-        ``covariance_ = mixing_ @ mixing_' + noise_covariance_`` (with isotropic noise up to sampling error).
+        ``covariance_ = mixing_ @ mixing_' + noise_covariance_`` (up to sampling error with isotropic noise, and where
+        the noise was found to be negligible: 0 then).
     covariance_ : (n_features, n_features)
     whitening_ : (k, n_features)
         Maps centred samples to the white coordinates that were decomposed.
@@ -73,7 +77,8 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     diagnostics_ : Diagnostics
         ``details``: "noise_model", "noise_variance", "conventional" (see Notes), "identifiable" (a flag per source),
         "kurtosis_floor", "effective_samples" (fewer than given where neighbours depend on each other, as in signals),
-        "likelihood_share" (per source, where blended), "noise_statistic".
+        "likelihood_share" (per source, how much of the certainty of no noise was used: 1 where noise is negligible),
+        "noise_statistic" (about 1 without noise), "magnitude_correlation" (of the sources; about 0 if independent).
 
     Notes
     -----
@@ -104,7 +109,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         refine: str | None = "auto",
         estimate: str = "inverse",
         max_iter: int = 200,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -221,7 +226,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _solve(self, problem: Problem, refine: str | None, *, warn: bool = True) -> None:
         solution = solve(problem.task, refine, as_generator(self.random_state), int(self.max_iter), float(self.tol))
-        mixing = problem.lift(solution.vectors)
+        mixing = problem.lift(solution.refined.vectors)
         largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
         self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)
         self.components_ = np.linalg.pinv(self.mixing_)
@@ -231,10 +236,12 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         variance = problem.whitening.noise_variance
         if problem.whitening.noise_model == "isotropic":
             self.noise_covariance_ = variance * np.eye(mixing.shape[0])
+        elif solution.refined.noiseless:
+            self.noise_covariance_ = np.zeros_like(problem.covariance)
         else:
             self.noise_covariance_ = problem.covariance - self.mixing_ @ self.mixing_.T
-        self.whitening_ = problem.project(np.linalg.qr(solution.vectors)[0])
-        self.n_iter_ = solution.n_iter
+        self.whitening_ = problem.project(np.linalg.qr(solution.refined.vectors)[0])
+        self.n_iter_ = solution.refined.n_iter
         self.diagnostics_ = _diagnose(problem, solution)
         if warn:
             warn_all(self.diagnostics_, stacklevel=4)
@@ -250,7 +257,7 @@ def _blas_threads(n_features: int) -> AbstractContextManager[None]:
 def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
     whitening, k = problem.whitening, solution.kurtosis.size
     spectrum = np.asarray(whitening.whitener.spectrum, dtype=np.float64)
-    shrunk = solution.shrunk
+    refined = solution.refined
     below = int(np.count_nonzero(~solution.identifiable))
     suggested = whitening.suggested if whitening.suggested < whitening.rank else k - below
     return Diagnostics(
@@ -260,7 +267,7 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
         condition=float(spectrum[0] / spectrum[k - 1]),
         residual=solution.residual,
         suggested_components=suggested,
-        method=solution.method,
+        method=refined.method,
         n_passes=problem.n_passes,
         advice=(*_kurtosis_advice(solution), *whitening.advice, *problem.advice, *solution.advice),
         details={
@@ -271,8 +278,9 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
             "effective_samples": problem.task.n_samples,
             "identifiable": solution.identifiable,
             "kurtosis_floor": solution.kurtosis_floor,
-            "likelihood_share": None if shrunk is None else shrunk.weights,
-            "noise_statistic": None if shrunk is None else shrunk.noise_statistic,
+            "likelihood_share": refined.shares,
+            "noise_statistic": refined.noise_statistic,
+            "magnitude_correlation": solution.magnitude_correlation,
         },
     )
 

@@ -8,6 +8,7 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Self
 
@@ -23,6 +24,8 @@ Rows = NDArray[np.floating]
 
 # Rows per product: the block of products stays in cache up to about 10 dimensions, and is reused above.
 _ROWS = 1024
+# Products of pairs at a time: a megabyte in single precision.
+_SCRATCH = 2**18
 
 
 class DenseMoments(Moments):
@@ -44,8 +47,9 @@ class DenseMoments(Moments):
         self._gram = np.zeros((self._n_products(width),) * 2)
 
     @staticmethod
+    @abstractmethod
     def _n_products(width: int) -> int:
-        raise NotImplementedError
+        """Side of the Gram matrix for rows of this width."""
 
     def update(self, batch: DenseBatch) -> Self:  # type: ignore[override]
         """Add the rows of a batch; returns self."""
@@ -268,15 +272,16 @@ def centred_cumulant(rows: Rows, weights: Floats | None = None) -> Floats:
     r, n = rows.shape
     n_pairs = r * (r + 1) // 2
     gram, covariance = np.zeros((n_pairs, n_pairs)), np.zeros((r, r))
-    scratch = np.empty((n_pairs, min(_ROWS, n)), dtype=rows.dtype)
-    for start in range(0, n, _ROWS):
-        y = rows[:, start : start + _ROWS]
+    size = max(_SCRATCH // n_pairs, 256)
+    scratch = np.empty((n_pairs, min(size, n)), dtype=rows.dtype)
+    for start in range(0, n, size):
+        y = rows[:, start : start + size]
         products, low = scratch[:, : y.shape[1]], 0
         for i in range(r):
             np.multiply(y[i], y[i:], out=products[low : low + r - i])
             low += r - i
         if weights is not None:
-            roots = np.sqrt(weights[start : start + _ROWS]).astype(rows.dtype)
+            roots = np.sqrt(weights[start : start + size]).astype(rows.dtype)
             products *= roots
             y = y * roots
         covariance += y @ y.T

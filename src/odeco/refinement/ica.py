@@ -83,6 +83,29 @@ def least_squares(
     return CumulantFit(best.signs, best.vectors, best.loss, spent, best.converged)
 
 
+def direction_variances(vectors: Floats, sample: Floats, part: Floats, n_samples: float) -> Floats:
+    """Sampling variance of each column of a least-squares fit, as crosstalk between outputs of unit variance, (k,).
+
+    Along a unit vector u the third derivative of the sampled cumulant varies as that of u'y does: by
+    E[((u'y)^3 - 3 u'y)^2] - E[(u'y)^3]^2, over the square of the eigenvalue. A component that claims more kurtosis
+    than its direction has is part of a pair that cancels: the lesser is taken.
+
+    Parameters
+    ----------
+    vectors : (r, k)
+        Scaled as in `CumulantFit`: the eigenvalue is the fourth power of the norm.
+    sample, part : (r, m), (m,)
+        Whitened samples and their weights, as `odeco.refinement.ica_likelihood.representative` gives them.
+    """
+    norms = np.linalg.norm(vectors, axis=0)
+    u = (vectors / norms).T @ sample
+    square = u * u
+    third, fourth, sixth = (square * u) @ part, (square * square) @ part, (square * square * square) @ part
+    eigenvalues = np.minimum(norms**4, np.abs(fourth - 3)) + np.finfo(float).tiny
+    angles = norms * np.linalg.norm(np.linalg.pinv(vectors), axis=1)  # 1 where columns are orthogonal
+    return np.asarray(angles**2 * np.maximum(sixth - 6 * fourth + 9 - third**2, 1.0) / (eigenvalues**2 * n_samples))
+
+
 def _gauss_newton(tensor: SymmetricTensor, signs: Floats, start: Floats, ridge: float, n_iter: int) -> CumulantFit:
     """Levenberg-Marquardt with a ridge towards the start."""
     norm = tensor.norm

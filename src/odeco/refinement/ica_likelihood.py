@@ -1,4 +1,7 @@
-"""Likelihood polish of independent components, with the effect of Gaussian noise taken out.
+"""Likelihood polish of orthogonal components, with the effect of Gaussian noise taken out: the choice for signals.
+
+Few functions, exactly uncorrelated sources: less efficient than `odeco.refinement.ica_pairs`, and hardly to be misled
+by samples that depend on their neighbours and sources that share their pauses.
 
 With scores psi_i the maximum-likelihood rotation of white sources makes E[psi_i(s_i) s_j] symmetric. Gaussian noise of
 covariance N in s biases it, and by Stein's lemma by exactly N_ij E[psi_i'(s_i)]: known noise (isotropic, d > k) is

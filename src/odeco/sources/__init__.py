@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from odeco.sources.arrays import ArraySource
 from odeco.sources.base import Batch, Source, require_passes
+from odeco.sources.chunks import once
 from odeco.sources.counts import as_batch, is_block
 from odeco.sources.documents import damp_counts, every, weigh_by_length
-from odeco.sources.streams import StreamSource, once
+from odeco.sources.streams import StreamSource
 
 __all__ = [
     "ArraySource",

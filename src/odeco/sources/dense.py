@@ -5,15 +5,15 @@ float32 and float64 keep their type and, where they come as one array, their mem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weights
 from odeco.sources.counts import check_weights
-from odeco.sources.streams import once
 
 Rows = NDArray[np.floating]
 
@@ -32,30 +32,10 @@ class DenseBatch:
         return int(self.rows.shape[0])
 
 
-class DenseSource:
+class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
 
-    def __init__(
-        self,
-        read: Callable[[], Iterable[Any]],
-        batch_size: int = DENSE_BATCH_SIZE,
-        sample_weight: NDArray[np.float64] | None = None,
-        *,
-        reiterable: bool = True,
-    ) -> None:
-        self._read, self._batch_size, self._weights = read, batch_size, sample_weight
-        self.reiterable = reiterable
-        self._unread: Iterator[DenseBatch] | None = None
-        self._n_features: int | None = None
-        self._n_samples: int | None = None
-        self._dtype: np.dtype[Any] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns d; looks at the first chunk."""
-        self._peek()
-        assert self._n_features is not None
-        return self._n_features
+    _dtype: np.dtype[Any] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -64,37 +44,7 @@ class DenseSource:
         assert self._dtype is not None
         return self._dtype
 
-    def __iter__(self) -> Iterator[DenseBatch]:
-        """One pass, in batches of exactly ``batch_size`` rows (the last one excepted)."""
-        chunks = self._unread if self._unread is not None else self._chunks()
-        self._unread = None
-        return _rebatch(chunks, self._batch_size)
-
-    def _peek(self) -> None:
-        if self._n_features is None:
-            chunks = self._chunks()
-            first = next(chunks)
-            if not self.reiterable:
-                self._unread = _chain(first, chunks)
-
-    def _chunks(self) -> Iterator[DenseBatch]:
-        n_seen = 0
-        for item in self._read():
-            chunk = self._as_chunk(item, n_seen)
-            n_seen += len(chunk)
-            yield chunk
-        if n_seen == 0:
-            raise ValueError("X is empty: the source gave no batches.")
-        if self._n_samples is not None and n_seen != self._n_samples:
-            raise ValueError(
-                f"the source gave {n_seen} rows, {self._n_samples} in an earlier pass: the function must return a new "
-                "iterator over the same rows at each call."
-            )
-        if self._weights is not None and len(self._weights) != n_seen:
-            raise ValueError(f"sample_weight has length {len(self._weights)}, the source gave {n_seen} rows.")
-        self._n_samples = n_seen
-
-    def _as_chunk(self, item: Any, n_seen: int) -> DenseBatch:
+    def _check(self, item: Any) -> DenseBatch:
         if isinstance(item, DenseBatch):
             chunk = item
         elif isinstance(item, tuple) and len(item) == 2:
@@ -102,17 +52,22 @@ class DenseSource:
             chunk = DenseBatch(rows, check_weights(item[1], len(rows)))
         else:
             chunk = DenseBatch(as_rows(item))
-        width = chunk.rows.shape[1]
-        if self._n_features is None:
-            self._n_features, self._dtype = width, chunk.rows.dtype
-        if width != self._n_features:
-            raise ValueError(f"batches differ in their number of columns: {self._n_features}, then {width}.")
-        if self._weights is None:
-            return chunk
-        if chunk.weights is not None:
-            raise ValueError("weights are given twice: by sample_weight and with the batches.")
-        part = self._weights[n_seen : n_seen + len(chunk)]
-        return DenseBatch(chunk.rows[: len(part)], part) if len(part) == len(chunk) else chunk
+        if self._dtype is None:
+            self._dtype = chunk.rows.dtype
+        return chunk
+
+    def _width(self, chunk: DenseBatch) -> int:
+        return int(chunk.rows.shape[1])
+
+    def _weigh(self, chunk: DenseBatch, weights: NDArray[np.float64]) -> DenseBatch:
+        refuse_two_weights(chunk)
+        return DenseBatch(chunk.rows, weights)
+
+    def _cut(self, chunk: DenseBatch, start: int, stop: int) -> DenseBatch:
+        return DenseBatch(chunk.rows[start:stop], None if chunk.weights is None else chunk.weights[start:stop])
+
+    def _join(self, chunks: list[DenseBatch]) -> DenseBatch:
+        return join_batches(chunks)
 
 
 def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: ArrayLike | None = None) -> DenseSource:
@@ -182,37 +137,8 @@ def as_rows(X: Any) -> Rows:
     return np.asarray(array)
 
 
-def _chain(first: DenseBatch, rest: Iterator[DenseBatch]) -> Iterator[DenseBatch]:
-    yield first
-    yield from rest
-
-
-def _rebatch(chunks: Iterator[DenseBatch], batch_size: int) -> Iterator[DenseBatch]:
-    """Cut and join chunks into batches of exactly ``batch_size`` rows, the last one excepted."""
-    waiting: list[DenseBatch] = []
-    n_waiting = 0
-    for chunk in chunks:
-        start = 0
-        while n_waiting + len(chunk) - start >= batch_size:
-            stop = start + batch_size - n_waiting
-            yield join_batches([*waiting, _cut(chunk, start, stop)])
-            waiting, n_waiting, start = [], 0, stop
-        if start < len(chunk):
-            waiting.append(_cut(chunk, start, len(chunk)))
-            n_waiting += len(chunk) - start
-    if waiting:
-        yield join_batches(waiting)
-
-
-def _cut(batch: DenseBatch, start: int, stop: int) -> DenseBatch:
-    return DenseBatch(batch.rows[start:stop], None if batch.weights is None else batch.weights[start:stop])
-
-
 def join_batches(batches: list[DenseBatch]) -> DenseBatch:
     """Batches under one another."""
     if len(batches) == 1:
         return batches[0]
-    weights = None
-    if any(batch.weights is not None for batch in batches):
-        weights = np.concatenate([np.ones(len(b)) if b.weights is None else b.weights for b in batches])
-    return DenseBatch(np.concatenate([batch.rows for batch in batches]), weights)
+    return DenseBatch(np.concatenate([batch.rows for batch in batches]), join_weights(batches))

@@ -343,3 +343,26 @@ def test_bad_data_are_named():
 def test_fewer_samples_than_channels_are_said():
     with pytest.warns(MomentWarning, match="n_samples=6 is not larger than n_features=8"):
         ICA().fit(np.random.default_rng(0).laplace(size=(6, 8)))
+
+
+@pytest.mark.parametrize("n", [3000, 20_000])
+def test_signals_are_told_from_independent_samples(n):
+    """Neighbours that resemble each other: the polish that does not rely on independent samples is taken."""
+    _, mixing, sources = draw(n=n + 1)
+    smooth = (sources[1:] + sources[:-1]) / np.sqrt(2)
+    assert "likelihood" in ICA(random_state=0).fit(smooth @ mixing.T).diagnostics_.method
+    assert "scores" in ICA(random_state=0).fit(sources @ mixing.T).diagnostics_.method
+
+
+def test_sources_that_are_loud_together_are_separated_by_the_orthogonal_fit():
+    """A common volatility: uncorrelated, not independent, so that the fourth cumulant has terms that fit no model."""
+    rng = np.random.default_rng(0)
+    _, mixing, _ = draw(n=10)
+    volatility = np.exp(0.5 * rng.standard_normal((20_000, 1)))
+    sources = rng.laplace(size=(20_000, 4)) * volatility
+    ica = ICA(random_state=0).fit(sources @ mixing.T)
+    assert ica.diagnostics_.details["magnitude_correlation"] > 0.15
+    assert "likelihood" in ica.diagnostics_.method
+    assert crosstalk(ica.components_, mixing) < 0.1
+    x, _, _ = draw(n=20_000, noise=0.3)
+    assert ICA(random_state=0).fit(x).diagnostics_.details["magnitude_correlation"] < 0.05
