@@ -15,42 +15,18 @@ from numpy.typing import NDArray
 
 from odeco.decomposition import Decomposition, run_method
 from odeco.exceptions import MomentError
+from odeco.moments.views import PAIRS, ThreeViews
 from odeco.tensors import ExplicitTensor, multilinear, symmetrize
 from odeco.whitening import whiten
 
+__all__ = ["PAIRS", "ThreeViews", "ViewComponents", "common_bases", "recover_views", "three_groups"]
+
 Floats = NDArray[np.float64]
-PAIRS = ((0, 1), (0, 2), (1, 2))
 
 # Relative size of a singular value that is rounding: half of the digits, for pairs are products of sums over samples.
 _ROUNDING = 1e-10
 # Weight below which a component is taken for noise that hardly meets the constant: its means would be unbounded.
 _LEAST_WEIGHT = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class ThreeViews:
-    """Cross moments of three views on r_t directions each.
-
-    Attributes
-    ----------
-    pairs : three arrays (r_s, r_t)
-        ``E[y_1 (x) y_2]``, ``E[y_1 (x) y_3]``, ``E[y_2 (x) y_3]``.
-    triples : (r_1, r_2, r_3)
-        ``E[y_1 (x) y_2 (x) y_3]``.
-    means : three arrays (r_t,), or None
-        None: the moments are raw, and the conditional means must be linearly independent (Theorem 3.6 as it stands).
-        Given: pairs and triples are about these means, and the affine form is used.
-    """
-
-    pairs: tuple[Floats, Floats, Floats] = field(repr=False)
-    triples: Floats = field(repr=False)
-    means: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False)
-
-    def pair(self, first: int, second: int) -> Floats:
-        """``E[y_first (x) y_second]`` for two different views."""
-        if first < second:
-            return self.pairs[PAIRS.index((first, second))]
-        return self.pairs[PAIRS.index((second, first))].T
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """From views to components: the passes over the data, Theorem 3.6 read backwards, and means of all columns.
 
 Columns, then the directions that the views have in common, then moments on k - 1 of them: three passes where every
-group of views has at most 512 columns, five where the directions are found by random products (section 6.1.2).
+group of views has at most 256 columns, five where the directions are found by random products (section 6.1.2).
 """
 
 from __future__ import annotations
@@ -16,16 +16,41 @@ from numpy.typing import ArrayLike, NDArray
 from odeco.exceptions import MomentError
 from odeco.moments.views import ColumnSums, ViewBasis, ViewMoments, ViewPairs
 from odeco.sources.views import ViewSource, as_view_source
-from odeco.symmetrization import ThreeViews, ViewComponents, recover_views, three_groups
+from odeco.symmetrization import ViewComponents, recover_views, three_groups
 
 Floats = NDArray[np.float64]
 
-_EXACT = 512  # columns of a group up to which its pairs are formed whole
+_EXACT = 256  # columns of a group up to which its pairs are formed whole
 _OVERSAMPLES, _PRODUCTS = 10, 3
 # Share of the mean variance of a view's columns that is added to each where it holds counts: rare words get no voice.
 _VARIANCE_FLOOR = 0.1
 # Least share of a column's variance that is left within components.
 _WITHIN_FLOOR = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class BasisSearch:
+    """A basis, what was seen on the way to it, and the passes it took.
+
+    Attributes
+    ----------
+    basis : ViewBasis
+    singular_values : (m,)
+        For each place the smallest, over the three groups, of the singular values of a group's pairs (columns of unit
+        variance): the rank that all views have in common.
+    noise : float
+        About the largest singular value that independent views would show.
+    """
+
+    basis: ViewBasis
+    singular_values: Floats
+    noise: float
+    n_passes: int
+
+    @property
+    def suggested_components(self) -> int:
+        """One more than there are directions above the noise."""
+        return 1 + int(np.sum(self.singular_values > self.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +69,7 @@ class ViewSolution:
         On the directions; residual and spectra are here.
     columns : ColumnSums
     moments : ViewMoments
-    n_passes : int
+    search : BasisSearch
     """
 
     weights: Floats
@@ -53,7 +78,12 @@ class ViewSolution:
     components: ViewComponents = field(repr=False)
     columns: ColumnSums = field(repr=False)
     moments: ViewMoments = field(repr=False)
-    n_passes: int
+    search: BasisSearch = field(repr=False)
+
+    @property
+    def n_passes(self) -> int:
+        """How often the data were read."""
+        return self.search.n_passes + 2
 
 
 def solve_views(
@@ -83,23 +113,40 @@ def solve_views(
     columns = ColumnSums(source.widths)
     for batch in source:
         columns.update(batch)
-    basis, n_passes = find_basis(source, columns, n_components, rng, counts)
-    moments = ViewMoments(basis).update_all(source)
-    return read_solution(columns, moments, n_components, rng, method, n_passes + 2)
+    return solve_columns(source, columns, n_components, rng, method=method, counts=counts)
+
+
+def solve_columns(
+    source: ViewSource,
+    columns: ColumnSums,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    method: str = "auto",
+    counts: Sequence[bool] | None = None,
+) -> ViewSolution:
+    """`solve_views` where the columns have been read already."""
+    search = find_basis(source, columns, n_components, rng, counts)
+    moments = ViewMoments(search.basis).update_all(source)
+    return read_solution(columns, moments, search, n_components, rng, method)
 
 
 def read_solution(
-    columns: ColumnSums, moments: ViewMoments, n_components: int, rng: np.random.Generator, method: str, n_passes: int
+    columns: ColumnSums,
+    moments: ViewMoments,
+    search: BasisSearch,
+    n_components: int,
+    rng: np.random.Generator,
+    method: str = "auto",
 ) -> ViewSolution:
     """The theorem on moments that are there; costs no pass."""
-    views = ThreeViews(moments.pairs, moments.triples, moments.group_means)
-    components = recover_views(views, n_components, rng, method=method)
+    components = recover_views(moments.read(), n_components, rng, method=method)
     means = [lifted_means(columns, moments, components, t) for t in range(len(columns.widths))]
     variances = []
     for mean, center, variance in zip(means, columns.means, columns.variances, strict=True):
         between = components.weights @ (mean - center) ** 2
         variances.append(np.maximum(variance - between, _WITHIN_FLOOR * variance))
-    return ViewSolution(components.weights, means, variances, components, columns, moments, n_passes)
+    return ViewSolution(components.weights, means, variances, components, columns, moments, search)
 
 
 def lifted_means(columns: ColumnSums, moments: ViewPairs, components: ViewComponents, view: int) -> Floats:
@@ -116,8 +163,8 @@ def find_basis(
     rng: np.random.Generator,
     counts: Sequence[bool] | None = None,
     rank: int | None = None,
-) -> tuple[ViewBasis, int]:
-    """Directions that each group of views has in common with the others, k - 1 unless told; and the passes it took.
+) -> BasisSearch:
+    """Directions that each group of views has in common with the others: k - 1 of them unless told.
 
     Left singular vectors of the pairs, columns scaled to unit variance: whole where groups are small, else by block
     iterations from random directions.
@@ -137,8 +184,13 @@ def find_basis(
         basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
         pairs = ViewPairs(basis).update_all(source)
         kept = rank if product == n_products - 1 else width
-        directions = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
-    return ViewBasis(groups, split_groups(directions, groups, scales), shifts), n_products
+        found = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
+        directions = [block for block, _ in found]
+    shortest = min(values.size for _, values in found)
+    common = np.min([values[:shortest] for _, values in found], axis=0)
+    noise = 2 * np.sqrt(max(totals) / columns.weight)  # the largest singular value of d x d noise of variance 1 / n
+    basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
+    return BasisSearch(basis, common, float(noise), n_products)
 
 
 def column_scale(variance: Floats, counts: bool) -> Floats:
@@ -163,17 +215,22 @@ def split_groups(
 
 def _leading(
     pairs: ViewPairs, group: tuple[int, ...], scales: Sequence[Floats], index: int, n_directions: int
-) -> Floats:
-    """Leading left singular vectors of the pairs of a group with the other two, each pair of norm 1."""
-    blocks = []
+) -> tuple[Floats, Floats]:
+    """Leading left singular vectors of the pairs of a group with the other two, each pair of norm 1.
+
+    Also the smaller of the two pairs' singular values, place by place.
+    """
+    blocks, values = [], []
     for other in (g for g in range(3) if g != index):
         block = np.vstack([scales[t][:, None] * pairs.cross(t, other) for t in group])
+        values.append(np.linalg.svd(block, compute_uv=False))
         norm = float(np.linalg.norm(block))
         blocks.append(block / norm if norm > 0 else block)
-    joined = np.hstack(blocks)
+    joined, shortest = np.hstack(blocks), min(map(len, values))
+    smaller = np.minimum(values[0][:shortest], values[1][:shortest])
     if joined.shape[0] <= joined.shape[1]:  # the Gram matrix is small, and half of the digits are enough for a range
-        return np.asarray(np.linalg.eigh(joined @ joined.T)[1][:, ::-1][:, :n_directions])
-    return np.asarray(np.linalg.svd(joined, full_matrices=False)[0][:, :n_directions])
+        return np.asarray(np.linalg.eigh(joined @ joined.T)[1][:, ::-1][:, :n_directions]), smaller
+    return np.asarray(np.linalg.svd(joined, full_matrices=False)[0][:, :n_directions]), smaller
 
 
 def _check_columns(scales: Sequence[Floats], groups: tuple[tuple[int, ...], ...], n_components: int) -> None:

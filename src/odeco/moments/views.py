@@ -19,9 +19,36 @@ from scipy import sparse
 from odeco.sources.views import Block, ViewBatch
 
 Floats = NDArray[np.float64]
+PAIRS = ((0, 1), (0, 2), (1, 2))
 
 # Numbers in a temporary of products y_1 y_2, one row per sample: 16 MB, in the cache of no machine but quick to make.
 _PRODUCTS = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class ThreeViews:
+    """Cross moments of three views on r_t directions each.
+
+    Attributes
+    ----------
+    pairs : three arrays (r_s, r_t)
+        ``E[y_1 (x) y_2]``, ``E[y_1 (x) y_3]``, ``E[y_2 (x) y_3]``.
+    triples : (r_1, r_2, r_3)
+        ``E[y_1 (x) y_2 (x) y_3]``.
+    means : three arrays (r_t,), or None
+        None: the moments are raw, and the conditional means must be linearly independent (Theorem 3.6 as it stands).
+        Given: pairs and triples are about these means, and the affine form is used.
+    """
+
+    pairs: tuple[Floats, Floats, Floats] = field(repr=False)
+    triples: Floats = field(repr=False)
+    means: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False)
+
+    def pair(self, first: int, second: int) -> Floats:
+        """``E[y_first (x) y_second]`` for two different views."""
+        if first < second:
+            return self.pairs[PAIRS.index((first, second))]
+        return self.pairs[PAIRS.index((second, first))].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +264,17 @@ class ViewMoments(ViewPairs):
         step = max(1, _PRODUCTS // max(y1.shape[1] * y2.shape[1], 1))
         for start in range(0, len(y1), step):
             rows = slice(start, start + step)
-            products = (weighted[rows, :, None] * y2[rows, None, :]).reshape(-1, y1.shape[1] * y2.shape[1])
-            self._triples += products.T @ y3[rows]
+            products = weighted[rows, :, None] * y2[rows, None, :]
+            self._triples += products.reshape(len(products), y1.shape[1] * y2.shape[1]).T @ y3[rows]
 
     def _merge(self, other: Self) -> None:
         super()._merge(other)
         self._triples = self._triples + other._triples
         self._pairs = [a + b for a, b in zip(self._pairs, other._pairs, strict=True)]
+
+    def read(self) -> ThreeViews:
+        """All moments, about the means."""
+        return ThreeViews(self.pairs, self.triples, self.group_means)
 
     @property
     def pairs(self) -> tuple[Floats, Floats, Floats]:

@@ -184,9 +184,12 @@ def _is_block(item: Any) -> bool:
 
 def _is_block_like(item: Any) -> bool:
     """Whether an item of a nested list is itself a matrix: then the list holds views, not rows."""
-    if sparse.issparse(item):
+    if sparse.issparse(item) or hasattr(item, "to_numpy"):
         return True
-    return np.ndim(item) >= 2 if hasattr(item, "shape") or isinstance(item, (list, tuple)) else False
+    if hasattr(item, "shape"):
+        return len(item.shape) >= 2
+    nested = isinstance(item, (list, tuple)) and bool(item)
+    return nested and (hasattr(item[0], "shape") or isinstance(item[0], (list, tuple)))
 
 
 def _as_block(block: Any, index: int) -> Block:

@@ -1,0 +1,62 @@
+"""A start for EM where the moments of the views give none: clusters of some samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from odeco.models._view_moments import column_scale
+from odeco.models._view_stream import join_views
+from odeco.moments.views import ColumnSums
+from odeco.refinement.views import ViewModel, ViewParameters, block_sums, maximize
+from odeco.sources.views import ViewBatch, ViewSource
+
+Floats = NDArray[np.float64]
+
+_SAMPLE = 5_000
+_WIDEST = 100  # columns of a view beyond which it is projected at random
+
+
+def clusters_as_components(
+    source: ViewSource, columns: ColumnSums, n_components: int, model: ViewModel, rng: np.random.Generator
+) -> ViewParameters:
+    """k-means on the first samples, all views side by side with columns of unit variance."""
+    from sklearn.cluster import KMeans
+
+    batch = _first_samples(source, columns.n)
+    parts = []
+    for block, variance, center in zip(batch.blocks, columns.variances, columns.means, strict=True):
+        scale = column_scale(variance, counts=bool(sparse.issparse(block)))
+        directions = np.diag(scale) if scale.size <= _WIDEST else _random_directions(scale, rng)
+        parts.append(np.asarray(block @ directions) - center @ directions)
+    rows = np.hstack(parts)
+    rows += 1e-9 * rng.standard_normal(rows.shape)  # equal rows still make k clusters
+    clusters = KMeans(n_components, n_init=3, random_state=int(rng.integers(2**31)))
+    labels = clusters.fit_predict(rows, sample_weight=batch.weights)
+    shares = np.eye(n_components)[labels] * batch.row_weights()[:, None]
+    shares += 1e-3 * batch.row_weights().mean() / n_components  # no component is empty
+    totals = shares.sum(axis=0)
+    sums, squares = [], []
+    for block, center, likelihood in zip(batch.blocks, model.centers, model.likelihoods, strict=True):
+        first, second = block_sums(block, shares, center, squares=likelihood == "gaussian")
+        sums.append(first)
+        squares.append(second)
+    return maximize(totals, sums, squares, model, None)
+
+
+def _first_samples(source: ViewSource, n_samples: int) -> ViewBatch:
+    """Every m-th sample, about 5,000 in all."""
+    step = max(1, n_samples // _SAMPLE)
+    kept, seen = [], 0
+    for batch in source:
+        rows = np.arange((-seen) % step, len(batch), step)
+        seen += len(batch)
+        if rows.size:
+            weights = None if batch.weights is None else batch.weights[rows]
+            kept.append(ViewBatch(tuple(block[rows] for block in batch.blocks), weights))
+    return join_views(kept)
+
+
+def _random_directions(scale: Floats, rng: np.random.Generator) -> Floats:
+    return np.asarray(scale[:, None] * rng.standard_normal((scale.size, _WIDEST)) / np.sqrt(_WIDEST))

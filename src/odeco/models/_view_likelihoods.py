@@ -1,0 +1,124 @@
+"""What a view holds, and so which likelihood it is given; parameters that the moments leave outside their range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from odeco.moments.views import ColumnSums
+from odeco.refinement.views import LIKELIHOODS, ViewModel, ViewParameters
+from odeco.sources.views import ViewBatch
+
+Floats = NDArray[np.float64]
+
+_NEEDS = {
+    "bernoulli": "only 0 and 1",
+    "multinomial": "no negative numbers",
+    "poisson": "no negative numbers",
+}
+# Least variance within a component, of the variance of the column: EM on continuous data would otherwise end in spikes.
+_LEAST_VARIANCE = 1e-6
+# Share of the overall means in the start of EM on counts: clipping leaves zeros, from which EM cannot come back.
+_START_SHARE = 0.1
+
+
+class ViewKinds:
+    """What the values of each view are like; flags that any order of batches and merges leaves the same."""
+
+    def __init__(self, n_views: int) -> None:
+        self.whole = np.ones(n_views, dtype=bool)
+        """Whole numbers, none negative."""
+        self.positive = np.ones(n_views, dtype=bool)
+        self.binary = np.ones(n_views, dtype=bool)
+        self.sparse = np.zeros(n_views, dtype=bool)
+        self.row_sum: list[float | None] = [None] * n_views
+        """The sum of every row where all are the same, NaN where they differ."""
+
+    def update(self, batch: ViewBatch) -> None:
+        """Look at a batch."""
+        for t, block in enumerate(batch.blocks):
+            values: NDArray[Any] = np.asarray(block.data if sparse.issparse(block) else block)
+            self.sparse[t] |= sparse.issparse(block)
+            if self.positive[t]:
+                self.positive[t] = not values.size or bool(values.min() >= 0)
+            if not self.positive[t]:
+                self.whole[t] = self.binary[t] = False
+            if self.whole[t]:
+                self.whole[t] = bool((values == np.round(values)).all())
+                self.binary[t] = self.binary[t] and self.whole[t] and (not values.size or bool(values.max() <= 1))
+            if self.whole[t]:
+                sums = np.asarray(block.sum(axis=1)).ravel()
+                first = float(sums[0]) if self.row_sum[t] is None else self.row_sum[t]
+                self.row_sum[t] = first if bool((sums == first).all()) else float("nan")
+            self.binary[t] &= self.whole[t]
+
+    def guess(self, view: int) -> str:
+        """The likelihood that the values suggest."""
+        if not self.whole[view]:
+            return "gaussian"
+        if self.binary[view]:
+            return "multinomial" if self.row_sum[view] == 1 else "bernoulli"
+        return "multinomial" if self.sparse[view] else "poisson"
+
+    def choose(self, likelihood: Any) -> tuple[str, ...]:
+        """Likelihoods of all views from the option of that name."""
+        n_views = len(self.whole)
+        given: Sequence[Any] = [likelihood] * n_views if isinstance(likelihood, str) else list(likelihood)
+        if len(given) != n_views:
+            raise ValueError(
+                f"likelihood has {len(given)} entries for {n_views} views: give one per view, or one for all."
+            )
+        chosen = []
+        for t, name in enumerate(given):
+            if name not in ("auto", *LIKELIHOODS):
+                raise ValueError(f"likelihood must be 'auto' or one of {', '.join(LIKELIHOODS)}, got {name!r}.")
+            name = self.guess(t) if name == "auto" else name
+            if (name == "bernoulli" and not self.binary[t]) or (name != "gaussian" and not self.positive[t]):
+                raise ValueError(f"view {t} must hold {_NEEDS[name]} for likelihood={name!r}: use 'gaussian'.")
+            chosen.append(name)
+        return tuple(chosen)
+
+
+def view_model(likelihoods: tuple[str, ...], columns: ColumnSums, smoothing: float) -> ViewModel:
+    """The likelihoods with what they need of the columns; constant columns get a variance of 1, they tell nothing."""
+    floors = []
+    for variance in columns.variances:
+        floors.append(np.where(variance > 0, _LEAST_VARIANCE * variance, 1.0))
+    return ViewModel(likelihoods, tuple(columns.means), tuple(floors), smoothing)
+
+
+def within_range(
+    weights: Floats, means: Sequence[Floats], variances: Sequence[Floats], model: ViewModel
+) -> tuple[ViewParameters, float]:
+    """Moment estimates put where parameters must be, and the largest share of a component that was cut off."""
+    inside: list[Floats] = []
+    spread: list[Floats | None] = []
+    clipped = 0.0
+    for likelihood, mean, variance, floor in zip(model.likelihoods, means, variances, model.floors, strict=True):
+        if likelihood == "gaussian":
+            inside.append(mean)
+            spread.append(np.tile(np.maximum(variance, floor), (len(mean), 1)))
+            continue
+        kept = np.clip(mean, 0.0, 1.0 if likelihood == "bernoulli" else None)
+        total = np.maximum(mean.sum(axis=1, keepdims=True), 0.0)
+        if likelihood == "multinomial":  # the expected length stays what it was
+            sums = kept.sum(axis=1, keepdims=True)
+            kept = np.where(sums > 0, kept * total / np.where(sums > 0, sums, 1.0), kept)
+        negative = np.maximum(-mean, 0.0).sum(axis=1)
+        clipped = max(clipped, float((negative / np.maximum(np.abs(mean).sum(axis=1), 1e-300)).max()))
+        inside.append(kept)
+        spread.append(None)
+    return ViewParameters(weights, tuple(inside), tuple(spread)), clipped
+
+
+def em_start(parameters: ViewParameters, model: ViewModel) -> ViewParameters:
+    """The same with a share of the overall means mixed into views of counts."""
+    means = tuple(
+        mean if likelihood == "gaussian" else (1 - _START_SHARE) * mean + _START_SHARE * center
+        for likelihood, mean, center in zip(model.likelihoods, parameters.means, model.centers, strict=True)
+    )
+    return ViewParameters(parameters.weights, means, parameters.variances)
