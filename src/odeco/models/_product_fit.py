@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.models._product_lift import PairLift, needs_lift
-from odeco.models._product_moments import ProductStart, first_look, product_start, summarize
+from odeco.models._product_moments import first_look, product_start, summarize
+from odeco.models._product_solve import ProductStart
 from odeco.models._product_starts import Chosen, affordable_starts, as_parameters, best_start, random_starts
 from odeco.models._product_views import views_start
 from odeco.moments.products import FeatureMap, ProductMarginals
 from odeco.refinement.families import Families
 from odeco.refinement.loop import Trace
-from odeco.refinement.product_mixture import Data, Parameters, read_data, refine_products
+from odeco.refinement.product_mixture import Data, Parameters, expect, read_data, refine_products
 from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.sources.tables import Schema
 
@@ -83,7 +84,7 @@ def fit_products(
         parameters, report.clipped = (
             as_parameters(families, report.start, _PURE_FLOOR) if report.start else (start, 0.0)
         )
-        return _finish(data, source, parameters, options, report, None)
+        return _finish(families, parameters, options, report, None, _likelihood(data, source, parameters))
     if start is not None and report.start is not None and k > 1:
         start, report.clipped = as_parameters(families, report.start, _START_FLOOR)
     if k > 1:
@@ -97,7 +98,27 @@ def fit_products(
         refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
         report.steps.append(f"{refined.trace.n_iter} EM steps")
     report.details["refinement"] = refined.trace
-    return _finish(data, source, refined.parameters, options, report, refined.trace)
+    likelihood = _likelihood(data, source, refined.parameters)
+    return _finish(families, refined.parameters, options, report, refined.trace, likelihood)
+
+
+def fit_stream(start: ProductStart, schema: Schema, options: Options) -> ProductFit:
+    """The moment estimate of rows that are gone."""
+    families = Families.of(schema, start.features.centre, start.features.scale)
+    report = _Report(["completed moments, one pass (EM would need the rows again)"], start=start)
+    parameters, report.clipped = as_parameters(families, start, _PURE_FLOOR)
+    return _finish(families, parameters, replace(options, refine=None), report, None, float("nan"))
+
+
+def wait_for_rows(source: DenseSource, schema: Schema, options: Options, reason: str) -> ProductFit:
+    """All components alike, until there are rows to tell them apart."""
+    one = product_start(source, schema, 1, np.random.default_rng(0))
+    families = Families.of(schema, one.features.centre, one.features.scale)
+    same, _ = as_parameters(families, one, _START_FLOOR)
+    k = options.n_components
+    report = _Report(["waiting for more rows"], [f"the rows so far do not determine the components ({reason})"])
+    parameters = Parameters(np.full((1, k), 1.0 / k), np.repeat(same.table, k, axis=0))
+    return _finish(families, parameters, options, report, None, float("nan"))
 
 
 def _moments(
@@ -209,7 +230,12 @@ def _doubt(report: _Report, k: int) -> str:
 
 
 def _finish(
-    data: Data, source: DenseSource, parameters: Parameters, options: Options, report: _Report, trace: Trace | None
+    families: Families,
+    parameters: Parameters,
+    options: Options,
+    report: _Report,
+    trace: Trace | None,
+    likelihood: float,
 ) -> ProductFit:
     order = np.argsort(-parameters.weights[0], kind="stable")
     weights, table = parameters.weights[0][order], parameters.table[order]
@@ -238,16 +264,13 @@ def _finish(
         advice=tuple(report.advice),
         details={"noise": None if start is None else start.noise, **report.details},
     )
-    likelihood = _likelihood(data, source, Parameters(weights[None], table))
     converged = trace is not None and trace.converged
     n_iter = 0 if trace is None else trace.n_iter
-    return ProductFit(data.families, weights, table, n_iter, converged, likelihood, diagnostics)
+    return ProductFit(families, weights, table, n_iter, converged, likelihood, diagnostics)
 
 
 def _likelihood(data: Data, source: DenseSource, parameters: Parameters) -> float:
     """Mean log-likelihood per sample, the part without parameters included."""
-    from odeco.refinement.product_mixture import expect
-
     total = float(expect(data, parameters).log_likelihood[0])
     if data.families.poisson.size or data.families.gaussian.size:
         for values, weights in _values(source):

@@ -1,86 +1,21 @@
-"""From a table to the parameters of a product mixture: completed pair and triple moments, decomposed (Theorem 4.3).
-
-The affine form: features are centred, their second moment has rank k - 1, and a constant 1 is put before the k - 1
-whitened coordinates. The k x k x k tensor of (1, z) is then orthogonally decomposable, the squared first coordinates of
-its eigenvectors are the weights, and k - 1 independent differences of means suffice.
-"""
+"""From a table to completed pair moments, whitened, and to triples: the passes of a product mixture's fit."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.decomposition.door import run_method
-from odeco.decomposition.result import Decomposition
 from odeco.exceptions import MomentError
-from odeco.moments.products import (
-    FeatureMap,
-    ProductMarginals,
-    ProductPairs,
-    ProductTriples,
-    repeated_terms,
-)
+from odeco.models._product_solve import ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
+from odeco.moments.products import MOST_EXPLICIT, FeatureMap, ProductMarginals, ProductPairs, ProductTriples
 from odeco.sources.dense import DenseSource
 from odeco.sources.tables import Column, Schema, open_table
-from odeco.tensors import ExplicitTensor
 from odeco.whitening.completed import CompletedPairs, whiten_completed
-from odeco.whitening.whitener import Whitener
 
 Floats = NDArray[np.float64]
 
-# Features up to which all their pairs are kept; beyond, products with the pairs read the data instead.
-MOST_EXPLICIT = 2_000
 # Passes of that reading: the error of a subspace that far ahead of the noise is smaller by then.
 _IMPLICIT_ITERATIONS = 15
-# Rounds of refilling the triples that repeat a column.
-_REFILLS = 3
-# Weights are not taken to be smaller than this share of 1/k: means are divided by their roots.
-_LEAST_WEIGHT = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class ProductStart:
-    """The moment estimate of a product mixture, components in no particular order.
-
-    Attributes
-    ----------
-    weights : (k,)
-    features : FeatureMap
-    feature_means, feature_seconds : (k, D)
-        E[e_a | i] and E[e_a^2 | i] of the features; the latter for numbers only (others: the means).
-    spectrum : eigenvalues of the completed second moment of unit-variance features, largest first
-    noise : float
-        How large an eigenvalue pure sampling noise has.
-    """
-
-    weights: Floats
-    features: FeatureMap = field(repr=False)
-    feature_means: Floats = field(repr=False)
-    feature_seconds: Floats = field(repr=False)
-    spectrum: Floats = field(repr=False)
-    gap: float
-    condition: float
-    noise: float
-    decomposition: Decomposition | None = field(repr=False)
-    n_passes: int
-
-    @property
-    def residual(self) -> float:
-        """Relative residual of the decomposition."""
-        return float("nan") if self.decomposition is None else self.decomposition.residual
-
-    @property
-    def means(self) -> Floats:
-        """(k, d) for tables of numbers."""
-        return np.asarray(self.feature_means * self.features.scale + self.features.centre)
-
-    @property
-    def variances(self) -> Floats:
-        """(k, d) for tables of numbers: not below a hundredth of the column's."""
-        spread = self.feature_seconds - self.feature_means**2
-        return np.asarray(np.maximum(spread, 1e-2) * self.features.scale**2)
 
 
 def gaussian_start(
@@ -114,39 +49,12 @@ def product_start(
     if features.n_features <= MOST_EXPLICIT:
         whitener = whiten_completed(explicit_pairs(pairs, summary), n_components - 1, rng)
     else:
-        implicit = _implicit_pairs(source, summary)
+        implicit = implicit_pairs(source, summary)
         whitener = whiten_completed(implicit, n_components - 1, rng, max_iter=_IMPLICIT_ITERATIONS)
-    basis = summary.table(np.asarray(whitener.matrix, dtype=np.float64))
-    triples = ProductTriples(summary.features, basis).update_all(source)
-    return solve_triples(summary, triples, whitener, rng, method, n_passes)
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """Features about their means, scaled to unit variance: f_a = (e_a - mean_a) / spread_a where observed.
-
-    Indicators are divided by the root of their probability instead (the scale of chi-square distances).
-    """
-
-    features: FeatureMap
-    mean: Floats = field(repr=False)
-    spread: Floats = field(repr=False)
-    variance: Floats = field(repr=False)
-    shares: Floats = field(repr=False)
-    weight: float
-
-    def table(self, W: Floats) -> Floats:
-        """Rows u_a with sum_a e_a u_a = W' f, divided by the shares that are observed: (D, r)."""
-        scaled = W / self.spread[:, None]
-        offset = self.features.column_sums(self.mean[:, None] * scaled)[self.features.owner]
-        return np.asarray((scaled - self.features.onehot[:, None] * offset) / self.shares[self.features.owner][:, None])
-
-    def within(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """Covariances of f inside columns: places and values."""
-        rows, columns = self.features.within()
-        mean, spread = self.mean, self.spread
-        values = np.where(rows == columns, self.variance[rows], -mean[rows] * mean[columns])
-        return rows, columns, values / (spread[rows] * spread[columns])
+    matrix, lift = (np.asarray(part, dtype=np.float64) for part in (whitener.matrix, whitener.lift))
+    triples = ProductTriples(summary.features, summary.table(matrix)).update_all(source)
+    white = WhiteTriples.of(triples, summary, matrix, lift)
+    return solve_triples(white, summary, rng, np.asarray(whitener.spectrum, dtype=np.float64), n_passes, method)
 
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:
@@ -189,7 +97,7 @@ def explicit_pairs(pairs: ProductPairs, summary: Summary) -> CompletedPairs:
     return CompletedPairs(len(covariance), lambda V: covariance @ V, rows, columns, start)
 
 
-def _implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
+def implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
     """The same without forming it: every product reads the data once."""
     features, owner = summary.features, summary.features.owner
     rows, columns, start = summary.within()
@@ -213,92 +121,6 @@ def _implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
         return np.asarray((cross - offset * features.onehot[:, None]) * factor[:, None] - inside @ V)
 
     return CompletedPairs(features.n_features, product, rows, columns, start)
-
-
-def solve_triples(
-    summary: Summary, triples: ProductTriples, whitener: Whitener, rng: np.random.Generator, method: str, n_passes: int
-) -> ProductStart:
-    """Decompose the completed triples; refill what repeats a column from the model, and decompose again."""
-    W, lift = np.asarray(whitener.matrix, dtype=np.float64), np.asarray(whitener.lift, dtype=np.float64)
-    distinct = triples.distinct()
-    refill = np.zeros_like(distinct)
-    best: tuple[Decomposition, Floats, Floats] | None = None
-    for _ in range(_REFILLS + 1):
-        found = run_method(ExplicitTensor(_affine(distinct + refill)), W.shape[1] + 1, method, rng, {})
-        weights, centred = _read(found, lift)
-        if best is None or found.residual < best[0].residual:
-            best = found, weights, centred
-        refill = repeated_terms(summary.features, W, weights, centred)
-    assert best is not None
-    found, weights, centred = best
-    centred = np.clip(centred, *_range(summary))
-    return ProductStart(
-        weights,
-        summary.features,
-        centred * summary.spread + summary.mean,
-        _seconds(summary, triples, W, weights, centred),
-        np.asarray(whitener.spectrum),
-        whitener.gap,
-        whitener.condition,
-        sampling_noise(summary),
-        found,
-        n_passes,
-    )
-
-
-def sampling_noise(summary: Summary) -> float:
-    """The norm of a sample covariance of independent columns beyond their variances: about 2 sqrt(D/n) + D/n."""
-    ratio = np.sqrt(summary.features.n_features / max(summary.weight, 1.0))
-    return float(2 * ratio + ratio**2)
-
-
-def _affine(cubes: Floats) -> Floats:
-    """The third moment of (1, z), z white and centred, from that of z."""
-    r = len(cubes)
-    tensor = np.zeros((r + 1,) * 3)
-    tensor[1:, 1:, 1:] = cubes
-    tensor[0, 0, 0] = 1.0
-    where = np.arange(1, r + 1)
-    tensor[0, where, where] = tensor[where, 0, where] = tensor[where, where, 0] = 1.0
-    return tensor
-
-
-def _read(found: Decomposition, lift: Floats) -> tuple[Floats, Floats]:
-    """Weights and centred means of f (k, D) from the eigenvectors of the affine tensor."""
-    vectors = found.eigenvectors * np.where(found.eigenvectors[0] < 0, -1.0, 1.0)
-    k = vectors.shape[1]
-    roots = np.maximum(vectors[0], np.sqrt(_LEAST_WEIGHT / k))
-    weights = roots**2 / np.sum(roots**2)
-    return weights, np.asarray((lift @ (vectors[1:] / roots)).T)
-
-
-def _range(summary: Summary) -> tuple[Floats, Floats]:
-    """Bounds of the means of f: indicators lie between 0 and 1, numbers within some deviations of their mean."""
-    low = np.where(summary.features.onehot, -summary.mean / summary.spread, -10.0)
-    high = np.where(summary.features.onehot, (1.0 - summary.mean) / summary.spread, 10.0)
-    return low, high
-
-
-def _seconds(summary: Summary, triples: ProductTriples, W: Floats, weights: Floats, means: Floats) -> Floats:
-    """E[e_a^2 | i] of numbers from E[e_a^2 z]: with m_i the mean of z under i and column a taken out of it,
-
-    sum_i w_i s_ia (1, m_i - W_a mu_ia) = (E e_a^2, E[e_a^2 z] - E[e_a^3] W_a):  k equations for k unknowns, a rank-one
-    change of the same matrix for every a (Sherman and Morrison).
-    """
-    onehot, owner = summary.features.onehot, summary.features.owner
-    if onehot.all():
-        return np.asarray(means * summary.spread + summary.mean)
-    known = triples.weight * summary.shares[owner]
-    second = triples.second / known
-    crossed = triples.squares / known[:, None] - (triples.third / known / summary.shares[owner])[:, None] * W
-    projected = means @ W  # m_i, (k, r)
-    base = np.linalg.pinv(np.vstack([weights, (projected * weights[:, None]).T]), rcond=1e-3)
-    plain = base @ np.vstack([second, crossed.T])  # (k, D)
-    turned = base @ np.vstack([np.zeros(len(W)), W.T])
-    change = weights[:, None] * means  # (k, D)
-    below = 1.0 - np.sum(change * turned, axis=0)
-    solved = plain + turned * (np.sum(change * plain, axis=0) / np.where(np.abs(below) > 0.1, below, 1.0))
-    return np.asarray(np.where(onehot, means * summary.spread + summary.mean, solved))
 
 
 def _check_rank(features: FeatureMap, n_components: int) -> None:

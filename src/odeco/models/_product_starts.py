@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.models._product_moments import ProductStart
+from odeco.models._product_solve import ProductStart
 from odeco.refinement.families import Families
 from odeco.refinement.product_mixture import Data, Parameters, refine_products, stack
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from odeco import theory
 from odeco.exceptions import MomentError
-from odeco.models._product_moments import ProductStart, Summary, first_look, sampling_noise, summarize
+from odeco.models._product_moments import first_look, summarize
+from odeco.models._product_solve import ProductStart, Summary, sampling_noise
 from odeco.models._view_moments import solve_views
 from odeco.moments.products import ProductMarginals
 from odeco.sources.dense import DenseSource

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator
-from odeco.models._product_fit import Options, ProductFit, fit_products
+from odeco.models._product_fit import Options, ProductFit, fit_products, fit_stream, wait_for_rows
+from odeco.models._product_stream import ProductStream
 from odeco.models._product_table import distinct_rows, gather, worth_joining
 from odeco.models.mixture_base import (
     Labels,
@@ -61,6 +62,8 @@ class ProductMixture(MixtureEstimator):
         EM steps at most.
     tol : float
         Gain of the mean log-likelihood per sample and step below which EM stops.
+    basis_size : int
+        Rows that `partial_fit` holds, and from which it learns the columns and its directions.
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -105,6 +108,7 @@ class ProductMixture(MixtureEstimator):
         refine: str | None = "auto",
         max_iter: int = 500,
         tol: float = 1e-6,
+        basis_size: int = 5000,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -113,6 +117,7 @@ class ProductMixture(MixtureEstimator):
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
+        self.basis_size = basis_size
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -130,6 +135,39 @@ class ProductMixture(MixtureEstimator):
         self._forget_stream()
         source = self._open_table(X, sample_weight)
         self._fit_source(source, source.schema, options)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add rows in one pass and fit to all since the first call (or the first after `fit`).
+
+        The first `basis_size` rows are held and fitted as `fit` does; so are more, as counts, while no more than
+        `basis_size` of them differ. Beyond, only moments are kept: memory does not grow, the chunks do not matter, and
+        the result is the moment estimate without EM (`diagnostics_` says so). Families and categories are those of the
+        rows held.
+        """
+        options = self._options()
+        check_integer("basis_size", self.basis_size)
+        stream: ProductStream | None = getattr(self, "_stream", None)
+        X = self._matrix(X, reset=stream is None)
+        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
+        if stream is None:
+            self.n_features_in_ = X.shape[1]
+            seed = int(as_generator(self.random_state).integers(2**31))
+            names = getattr(self, "feature_names_in_", None)
+            stream = self._stream = ProductStream(options.n_components, self.family, self.basis_size, names, seed)
+        stream.update(X, weights)
+        if stream.complete:
+            schema, source = stream.table()
+            if stream.n_rows >= options.n_components:
+                self._fit_source(source, schema, options)
+                return self
+            fitted = wait_for_rows(source, schema, options, f"{stream.n_rows} so far.")
+        else:
+            assert stream.schema is not None
+            schema = stream.schema
+            fitted = fit_stream(stream.start(as_generator(self.random_state)), schema, options)
+        self._set(schema, fitted)
+        self._finish(fitted.diagnostics)
         return self
 
     def _fit_source(self, source: DenseSource, schema: Schema, options: Options) -> None:

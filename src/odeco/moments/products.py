@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 
 # Entries of one block of features: 2^21 doubles are 16 MB.
 _BLOCK_ENTRIES = 2**21
+# Features up to which all their pairs are kept; beyond, products with the pairs read the data instead.
+MOST_EXPLICIT = 2_000
 
 
 @dataclass(frozen=True, eq=False)

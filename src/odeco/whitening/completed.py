@@ -52,12 +52,24 @@ class CompletedPairs:
 def whiten_completed(
     pairs: CompletedPairs, rank: int, rng: np.random.Generator, *, max_iter: int = 100, tol: float = 1e-5
 ) -> Whitener:
-    """W with W' M2 W = I for the completed M2 of the given rank: subspace iteration, the fill renewed at every step.
+    """W with W' M2 W = I for the completed M2 of the given rank.
 
-    Stops when no filled entry moves by more than `tol` of the largest. Raises `MomentError` where the
-    rank is not there.
+    Raises `MomentError` where the rank is not there.
     """
-    width = min(rank + _SLACK, pairs.n_features)
+    values, vectors = completed_range(pairs, rank, _SLACK, rng, max_iter=max_iter, tol=tol)
+    check_completed(values, rank)
+    roots = np.sqrt(values[:rank])
+    return Whitener(vectors[:, :rank] / roots, vectors[:, :rank] * roots, values)
+
+
+def completed_range(
+    pairs: CompletedPairs, rank: int, slack: int, rng: np.random.Generator, *, max_iter: int = 100, tol: float = 1e-5
+) -> tuple[Floats, Floats]:
+    """Leading eigenvalues and eigenvectors of the completed M2: subspace iteration, the fill renewed at every step.
+
+    Stops when no filled entry moves by more than `tol` of the largest. `slack` directions beyond the rank come along.
+    """
+    width = min(rank + slack, pairs.n_features)
     vectors = np.linalg.qr(rng.standard_normal((pairs.n_features, width)))[0]
     values, fill = np.zeros(width), pairs.start
     largest = float(np.abs(fill).max(initial=0.0))
@@ -73,11 +85,14 @@ def whiten_completed(
             if iteration > 3 and moved <= tol * largest:
                 break
         vectors = np.linalg.qr(mapped @ turn[:, ::-1])[0]
+    return values, vectors
+
+
+def check_completed(values: Floats, rank: int) -> None:
+    """Raise unless the first eigenvalues (descending) are positive."""
     if not values[rank - 1] > 1e-10 * values[0]:
         positive = int(np.sum(values > 1e-10 * max(values[0], 0.0)))
         raise MomentError(
             f"the pair moments have rank {positive}, below the {rank} that {rank + 1} components need (components are "
             "told apart by their means here). Lower n_components, or use more columns."
         )
-    roots = np.sqrt(values[:rank])
-    return Whitener(vectors[:, :rank] / roots, vectors[:, :rank] * roots, values)
