@@ -59,13 +59,23 @@ def test_the_symmetrized_moments_are_those_of_the_third_view():
     assert found.spectrum == pytest.approx(np.linalg.eigvalsh(M2)[::-1], rel=1e-6)
 
 
-@pytest.mark.parametrize("affine", [False, True])
-def test_functionals_pick_one_component(affine):
+@pytest.mark.parametrize(("affine", "polish"), [(False, False), (True, False), (True, True)])
+def test_functionals_of_two_views_pick_one_component(affine, polish):
     weights, means = truth(2)
-    found = recover_views(population(weights, means, affine=affine), K, np.random.default_rng(0))
+    found = recover_views(population(weights, means, affine=affine), K, np.random.default_rng(0), polish=polish)
     for t in range(3):
-        values = means[t] @ found.functionals[t].T + found.offsets[t]
+        assert not found.functionals[t][t].any()
+        values = sum(means[s] @ found.functionals[t][s].T for s in range(3)) + found.offsets[t]
         np.testing.assert_allclose(values, np.diag(1 / weights), atol=100 * ROUNDING)
+
+
+def test_the_least_squares_fit_stays_at_the_truth():
+    weights, means = truth(5)
+    found = recover_views(population(weights, means, affine=True), K, np.random.default_rng(0), polish=True)
+    assert found.n_sweeps > 0
+    assert found.residual < 1e-7  # a difference of squares: the root of rounding
+    assert found.weights == pytest.approx(weights, abs=ROUNDING)
+    np.testing.assert_allclose(np.hstack(found.means), np.hstack(means), atol=ROUNDING)
 
 
 def test_the_affine_form_needs_one_direction_less():

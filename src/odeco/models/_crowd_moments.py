@@ -53,7 +53,7 @@ def _weighted(confusion: Floats, counts: Floats) -> Floats:
 
 
 def solve_crowd(
-    moments: CrowdMoments, n_classes: int, rng: np.random.Generator, *, smoothing: float, method: str
+    moments: CrowdMoments, n_classes: int, rng: np.random.Generator, *, smoothing: float, method: str, polish: bool
 ) -> CrowdSolution:
     """Class probabilities and confusions from the moments of one grouping.
 
@@ -63,9 +63,9 @@ def solve_crowd(
     if len(moments.groups) < 3:
         raise MomentError(f"there are {len(moments.groups)} annotators, and three views need three of them at least.")
     views, maps = moments.read()
-    found = recover_views(views, n_classes, rng, method=method)
-    functionals = [f @ m.T for f, m in zip(found.functionals, maps, strict=True)]
-    sums = moments.worker_sums(functionals, list(found.offsets)).transpose(0, 2, 1)
+    found = recover_views(views, n_classes, rng, method=method, polish=polish)
+    functionals = [[f @ m.T for f, m in zip(parts, maps, strict=True)] for parts in found.functionals]
+    sums = moments.worker_sums(functionals, found.offsets).transpose(0, 2, 1)
     counts = moments.label_counts.sum(axis=1)[:, None, None]
     positive = np.maximum(sums, 0.0)
     totals = positive.sum(axis=2, keepdims=True)

@@ -9,7 +9,7 @@ from scipy import sparse
 from odeco.models._view_moments import column_scale
 from odeco.models._view_stream import join_views
 from odeco.moments.views import ColumnSums
-from odeco.refinement.views import ViewModel, ViewParameters, block_sums, maximize
+from odeco.refinement.views import PosteriorSums, ViewDensities, ViewModel, ViewParameters, maximize
 from odeco.sources.views import ViewBatch, ViewSource
 
 Floats = NDArray[np.float64]
@@ -36,13 +36,14 @@ def clusters_as_components(
     labels = clusters.fit_predict(rows, sample_weight=batch.weights)
     shares = np.eye(n_components)[labels] * batch.row_weights()[:, None]
     shares += 1e-3 * batch.row_weights().mean() / n_components  # no component is empty
-    totals = shares.sum(axis=0)
-    sums, squares = [], []
-    for block, center, likelihood in zip(batch.blocks, model.centers, model.likelihoods, strict=True):
-        first, second = block_sums(block, shares, center, squares=likelihood == "gaussian")
-        sums.append(first)
-        squares.append(second)
-    return maximize(totals, sums, squares, model, None)
+    means = tuple(np.zeros((n_components, d)) for d in columns.widths)
+    gaussian = [name == "gaussian" for name in model.likelihoods]
+    variances = tuple(np.ones_like(mean) if given else None for mean, given in zip(means, gaussian, strict=True))
+    empty = ViewParameters(np.full(n_components, 1 / n_components), means, variances)
+    densities = ViewDensities(empty, model)
+    sums = PosteriorSums(empty, model, densities)
+    sums.add(densities.features(batch.blocks), shares)
+    return maximize(sums.totals, sums.first, sums.second, model, None)
 
 
 def _first_samples(source: ViewSource, n_samples: int) -> ViewBatch:

@@ -30,38 +30,51 @@ class ViewKinds:
     """What the values of each view are like; flags that any order of batches and merges leaves the same."""
 
     def __init__(self, n_views: int) -> None:
+        self.positive = np.ones(n_views, dtype=bool)
+        """No negative numbers."""
         self.whole = np.ones(n_views, dtype=bool)
         """Whole numbers, none negative."""
-        self.positive = np.ones(n_views, dtype=bool)
         self.binary = np.ones(n_views, dtype=bool)
+        """Only 0 and 1."""
         self.sparse = np.zeros(n_views, dtype=bool)
-        self.row_sum: list[float | None] = [None] * n_views
-        """The sum of every row where all are the same, NaN where they differ."""
+        self._least_sum, self._most_sum = np.full(n_views, np.inf), np.full(n_views, -np.inf)
 
     def update(self, batch: ViewBatch) -> None:
         """Look at a batch."""
         for t, block in enumerate(batch.blocks):
             values: NDArray[Any] = np.asarray(block.data if sparse.issparse(block) else block)
             self.sparse[t] |= sparse.issparse(block)
-            if self.positive[t]:
-                self.positive[t] = not values.size or bool(values.min() >= 0)
-            if not self.positive[t]:
-                self.whole[t] = self.binary[t] = False
-            if self.whole[t]:
-                self.whole[t] = bool((values == np.round(values)).all())
-                self.binary[t] = self.binary[t] and self.whole[t] and (not values.size or bool(values.max() <= 1))
+            self.positive[t] = self.positive[t] and (not values.size or bool(values.min() >= 0))
+            # What is no longer so is not looked for again: on measurements this costs nothing.
+            self.whole[t] = self.whole[t] and self.positive[t] and bool((values == np.round(values)).all())
+            self.binary[t] = self.binary[t] and self.whole[t] and (not values.size or bool(values.max() <= 1))
             if self.whole[t]:
                 sums = np.asarray(block.sum(axis=1)).ravel()
-                first = float(sums[0]) if self.row_sum[t] is None else self.row_sum[t]
-                self.row_sum[t] = first if bool((sums == first).all()) else float("nan")
-            self.binary[t] &= self.whole[t]
+                self._least_sum[t] = min(self._least_sum[t], float(sums.min()))
+                self._most_sum[t] = max(self._most_sum[t], float(sums.max()))
+
+    def merge(self, other: ViewKinds) -> None:
+        """Add what was seen elsewhere."""
+        self.positive, self.whole, self.binary = (
+            self.positive & other.positive,
+            self.whole & other.whole,
+            self.binary & other.binary,
+        )
+        self.sparse = self.sparse | other.sparse
+        self._least_sum = np.minimum(self._least_sum, other._least_sum)
+        self._most_sum = np.maximum(self._most_sum, other._most_sum)
+
+    def row_sum(self, view: int) -> float | None:
+        """The sum of every row of a view of counts, None where they differ."""
+        same = self.whole[view] and self._least_sum[view] == self._most_sum[view]
+        return float(self._least_sum[view]) if same else None
 
     def guess(self, view: int) -> str:
         """The likelihood that the values suggest."""
         if not self.whole[view]:
             return "gaussian"
         if self.binary[view]:
-            return "multinomial" if self.row_sum[view] == 1 else "bernoulli"
+            return "multinomial" if self.row_sum(view) == 1 else "bernoulli"
         return "multinomial" if self.sparse[view] else "poisson"
 
     def choose(self, likelihood: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import sum_batches
 from odeco.moments.views import ColumnSums, ViewBasis, ViewMoments, ViewPairs
 from odeco.sources.views import ViewSource, as_view_source
 from odeco.symmetrization import ViewComponents, recover_views, three_groups
@@ -38,19 +39,14 @@ class BasisSearch:
     singular_values : (m,)
         For each place the smallest, over the three groups, of the singular values of a group's pairs (columns of unit
         variance): the rank that all views have in common.
-    noise : float
-        About the largest singular value that independent views would show.
+    noise : (m,)
+        About the largest singular value that noise of unit variance shows beside so many directions of signal.
     """
 
     basis: ViewBasis
     singular_values: Floats
-    noise: float
+    noise: Floats
     n_passes: int
-
-    @property
-    def suggested_components(self) -> int:
-        """One more than there are directions above the noise."""
-        return 1 + int(np.sum(self.singular_values > self.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +81,18 @@ class ViewSolution:
         """How often the data were read."""
         return self.search.n_passes + 2
 
+    @property
+    def noise(self) -> Floats:
+        """Sampling noise of the singular values: that of the columns within components, of unit variance in all."""
+        shares = [v[t > 0] / t[t > 0] for v, t in zip(self.variances, self.columns.variances, strict=True)]
+        return np.asarray(self.search.noise * np.concatenate(shares).mean())
+
+    @property
+    def suggested_components(self) -> int:
+        """One more than there are directions above the noise, counted until the first that is not."""
+        below = self.search.singular_values <= self.noise
+        return 1 + int(np.argmax(below) if below.any() else below.size)
+
 
 def solve_views(
     X: Any,
@@ -94,6 +102,7 @@ def solve_views(
     method: str = "auto",
     sample_weight: ArrayLike | None = None,
     counts: Sequence[bool] | None = None,
+    polish: bool = True,
 ) -> ViewSolution:
     """Weights and conditional means of every view (Theorem 3.6).
 
@@ -103,6 +112,8 @@ def solve_views(
     n_components : int
     counts : one bool per view, optional
         Views of counts, whose rare columns are scaled up less.
+    polish : bool
+        Fit the cross moments by least squares from there; False is the theorem alone.
 
     Raises
     ------
@@ -110,10 +121,8 @@ def solve_views(
         Where the views do not determine k components.
     """
     source = as_view_source(X, sample_weight)
-    columns = ColumnSums(source.widths)
-    for batch in source:
-        columns.update(batch)
-    return solve_columns(source, columns, n_components, rng, method=method, counts=counts)
+    columns = sum_batches(source, lambda: ColumnSums(source.widths))
+    return solve_columns(source, columns, n_components, rng, method=method, counts=counts, polish=polish)
 
 
 def solve_columns(
@@ -124,11 +133,12 @@ def solve_columns(
     *,
     method: str = "auto",
     counts: Sequence[bool] | None = None,
+    polish: bool = True,
 ) -> ViewSolution:
     """`solve_views` where the columns have been read already."""
     search = find_basis(source, columns, n_components, rng, counts)
-    moments = ViewMoments(search.basis).update_all(source)
-    return read_solution(columns, moments, search, n_components, rng, method)
+    moments = ViewMoments.over(source, search.basis)
+    return read_solution(columns, moments, search, n_components, rng, method, polish=polish)
 
 
 def read_solution(
@@ -138,9 +148,11 @@ def read_solution(
     n_components: int,
     rng: np.random.Generator,
     method: str = "auto",
+    *,
+    polish: bool = True,
 ) -> ViewSolution:
     """The theorem on moments that are there; costs no pass."""
-    components = recover_views(moments.read(), n_components, rng, method=method)
+    components = recover_views(moments.read(), n_components, rng, method=method, polish=polish)
     means = [lifted_means(columns, moments, components, t) for t in range(len(columns.widths))]
     variances = []
     for mean, center, variance in zip(means, columns.means, columns.variances, strict=True):
@@ -150,10 +162,11 @@ def read_solution(
 
 
 def lifted_means(columns: ColumnSums, moments: ViewPairs, components: ViewComponents, view: int) -> Floats:
-    """``E[x_t | h = i] = E[x_t g_si]`` in all columns of a view, averaged over the two groups s that it is not in."""
+    """``E[x_t | h = i] = E[x_t g_i]`` in all columns of a view, g_i a function of the two groups that it is not in."""
     group = moments.basis.group_of(view)
-    parts = [components.functionals[s] @ moments.cross(view, s).T for s in range(3) if s != group]
-    return np.asarray(columns.means[view] + np.mean(parts, axis=0))
+    others = [s for s in range(3) if s != group]
+    parts = [components.functionals[group][s] @ moments.cross(view, s).T for s in others]
+    return np.asarray(columns.means[view] + parts[0] + parts[1])
 
 
 def find_basis(
@@ -182,15 +195,16 @@ def find_basis(
     n_products = 1 if exact else _PRODUCTS
     for product in range(n_products):
         basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
-        pairs = ViewPairs(basis).update_all(source)
+        pairs = ViewPairs.over(source, basis)
         kept = rank if product == n_products - 1 else width
         found = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
         directions = [block for block, _ in found]
     shortest = min(values.size for _, values in found)
     common = np.min([values[:shortest] for _, values in found], axis=0)
-    noise = 2 * np.sqrt(max(totals) / columns.weight)  # the largest singular value of d x d noise of variance 1 / n
+    left = np.maximum(max(totals) - np.arange(shortest), 1)
+    noise = 2 * np.sqrt(left / columns.weight)  # the largest singular value of d x d noise of variance 1 / n
     basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
-    return BasisSearch(basis, common, float(noise), n_products)
+    return BasisSearch(basis, common, noise, n_products)
 
 
 def column_scale(variance: Floats, counts: bool) -> Floats:

@@ -48,14 +48,16 @@ class ViewStream:
         rank = 2 * self.n_components + _SLACK
         return find_basis(ViewSource(lambda: [first]), columns, self.n_components, rng, kinds.whole.tolist(), rank)
 
-    def read(self, method: str) -> ViewSolution:
+    def read(self, method: str, *, polish: bool) -> ViewSolution:
         """The estimate from all samples so far."""
         rng = np.random.default_rng(self._seed)
         if self._moments is None or self._search is None:
             held = join_views(self._held)
             source, counts = ViewSource(lambda: [held]), self.kinds.whole.tolist()
-            return solve_columns(source, self.columns, self.n_components, rng, method=method, counts=counts)
-        return read_solution(self.columns, self._moments, self._search, self.n_components, rng, method)
+            return solve_columns(
+                source, self.columns, self.n_components, rng, method=method, counts=counts, polish=polish
+            )
+        return read_solution(self.columns, self._moments, self._search, self.n_components, rng, method, polish=polish)
 
 
 def join_views(batches: list[ViewBatch]) -> ViewBatch:

@@ -30,7 +30,7 @@ from odeco.sources.crowd import CrowdLabels, read_labels
 
 Floats = NDArray[np.float64]
 
-_REFINE = ("auto", "em", "one-step", None)
+_REFINE = ("auto", "em", "one-step", "least-squares", None)
 # Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
 _START_SHARE = 0.25
 _SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
@@ -59,8 +59,10 @@ class DawidSkene(MixtureEstimator):
         not only labels; all else for wide. `layout_` says what was decided.
     n_init : int
         Random groupings of the workers; the one with the best posterior after EM is kept.
-    refine : {"auto", "em", "one-step", None}
-        "auto", "em": EM to convergence; "one-step": one step; None: the pure moment estimate.
+    refine : {"auto", "em", "one-step", "least-squares", None}
+        "least-squares" fits the moments of the groups, from the theorem's estimate. "auto", "em" go on with EM to
+        convergence, "one-step" with one step of it. None: the theorem alone. Without EM the estimates of all groupings
+        are averaged.
     smoothing : float
         Pseudo-counts of each label of each worker in each class. A worker with one label stays near "don't know".
     max_iter, tol : int, float
@@ -132,7 +134,7 @@ class DawidSkene(MixtureEstimator):
         rng = as_generator(self.random_state)
         starts, errors = self._starts(crowd, k, weights, rng)
         if not starts:
-            if self.refine is None:
+            if self.refine in (None, "least-squares"):
                 raise MomentError(errors[0])
             shape = (len(crowd.workers), k, len(crowd.classes))
             start = majority_parameters(crowd.votes, shape, weights, self.smoothing)
@@ -145,8 +147,9 @@ class DawidSkene(MixtureEstimator):
     ) -> Self:
         """Add items (wide rows, the same annotators in each call) and fit to all seen so far.
 
-        Only moments are kept: the chunks do not matter, and the result is the moment estimate (`refine` is not used,
-        EM would need the labels again). Give all labels as `classes` in the first call unless its chunk has them all.
+        Only moments are kept: the chunks do not matter, and the result is the moment estimate, least squares included
+        unless `refine` is None (EM would need the labels again). Give all labels as `classes` in the first call unless
+        its chunk has them all.
         """
         self._check_parameters()
         stream: list[CrowdMoments] | None = getattr(self, "_stream", None)
@@ -175,14 +178,18 @@ class DawidSkene(MixtureEstimator):
         for groups in [draw_groups(len(crowd.workers), rng) for _ in range(int(self.n_init))]:  # as for a stream
             moments = CrowdMoments(groups, len(crowd.classes)).update(crowd.votes, weights)
             try:
-                starts.append(solve_crowd(moments, k, rng, smoothing=self.smoothing, method=self.method))
+                starts.append(self._solve(moments, k, rng))
             except MomentError as error:
                 errors.append(str(error))
         return starts, errors
 
+    def _solve(self, moments: CrowdMoments, k: int, rng: np.random.Generator) -> CrowdSolution:
+        polish = self.refine is not None
+        return solve_crowd(moments, k, rng, smoothing=self.smoothing, method=self.method, polish=polish)
+
     def _polish(self, crowd: CrowdLabels, starts: list[CrowdSolution], weights: Floats, errors: list[str]) -> None:
         """EM from every start; keep the best, and report."""
-        steps = {None: 0, "one-step": 1}.get(self.refine, int(self.max_iter))
+        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
         n = float(weights.sum())
         by_worker = np.asarray((weights @ crowd.votes).reshape(len(crowd.workers), -1).sum(axis=1))
         if steps == 0:
@@ -229,7 +236,7 @@ class DawidSkene(MixtureEstimator):
         found, errors = [], []
         for moments in stream:
             try:
-                found.append(solve_crowd(moments, k, rng, smoothing=self.smoothing, method=self.method))
+                found.append(self._solve(moments, k, rng))
             except MomentError as error:
                 errors.append(str(error))
         n_workers, n_labels = stream[0].label_counts.shape

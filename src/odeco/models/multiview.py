@@ -12,6 +12,7 @@ from scipy import sparse
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import sum_batches
 from odeco.models._view_fallback import clusters_as_components
 from odeco.models._view_likelihoods import ViewKinds, em_start, view_model, within_range
 from odeco.models._view_moments import ViewSolution, column_scale, solve_columns
@@ -25,7 +26,7 @@ from odeco.theory import coherence
 
 Floats = NDArray[np.float64]
 
-_REFINE = ("auto", "em", "one-step", None)
+_REFINE = ("auto", "em", "one-step", "least-squares", None)
 _DOUBTFUL_RESIDUAL = 0.5  # of the tensor's norm: as much noise as signal
 
 
@@ -47,9 +48,10 @@ class MultiViewMixture(MixtureEstimator):
         sum; one-hot rows are categories). "auto" looks at the values: one-hot rows multinomial, other 0/1 values
         Bernoulli, other counts multinomial where sparse and Poisson where dense, everything else Gaussian.
         `likelihoods_` holds what was taken.
-    refine : {"auto", "em", "one-step", None}
-        "auto", "em": EM to convergence with these likelihoods; "one-step": one step; None: the paper's estimate, which
-        assumes none (variances for `predict` are pooled over the components).
+    refine : {"auto", "em", "one-step", "least-squares", None}
+        "least-squares" fits the cross moments of the views, from the paper's estimate, and assumes no likelihood.
+        "auto", "em" go on with EM to convergence; "one-step" with one step of it. None: the paper's estimate alone.
+        Without EM, variances for `predict` are pooled over the components.
     smoothing : float
         Pseudo-count of each word, outcome or event in every component during EM.
     max_iter, tol : int, float
@@ -124,10 +126,12 @@ class MultiViewMixture(MixtureEstimator):
         check_enough(columns.n, self.n_components)
         model = view_model(kinds.choose(self.likelihood), columns, self.smoothing)
         rng = as_generator(self.random_state)
-        steps = {None: 0, "one-step": 1}.get(self.refine, int(self.max_iter))
+        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
+        counts, polish = kinds.whole.tolist(), self.refine is not None
         try:
-            counts = kinds.whole.tolist()
-            solution = solve_columns(source, columns, self.n_components, rng, method=self.method, counts=counts)
+            solution = solve_columns(
+                source, columns, self.n_components, rng, method=self.method, counts=counts, polish=polish
+            )
         except MomentError as error:
             if steps == 0:
                 raise
@@ -143,9 +147,9 @@ class MultiViewMixture(MixtureEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add a chunk of samples (a list of views) and fit to all seen so far; memory does not grow with them.
 
-        Only moments are kept, so chunks do not matter and the result is the moment estimate (`refine` is not used, EM
-        would need the samples). Their directions, 2 k + 10 of them, come from the first `basis_size` samples; views
-        with fewer columns are kept whole.
+        Only moments are kept, so chunks do not matter and the result is the moment estimate, least squares included
+        unless `refine` is None (EM would need the samples). Their directions, 2 k + 10 of them, come from the first
+        `basis_size` samples; views with fewer columns are kept whole.
         """
         self._check_parameters()
         batch = as_view_batch(X if sample_weight is None else (list(X), sample_weight))
@@ -160,7 +164,7 @@ class MultiViewMixture(MixtureEstimator):
         model = view_model(stream.kinds.choose(self.likelihood), stream.columns, self.smoothing)
         try:
             check_enough(stream.columns.n, self.n_components)
-            solution = stream.read(self.method)
+            solution = stream.read(self.method, polish=self.refine is not None)
         except ValueError as error:  # MomentError is one
             self._wait(stream, model, str(error))
             return self
@@ -220,9 +224,10 @@ class MultiViewMixture(MixtureEstimator):
         self.groups_ = search.basis.groups
         values = search.singular_values
         advice = []
-        if search.suggested_components < k:
+        suggested = solution.suggested_components
+        if suggested < k:
             advice.append(
-                f"only {search.suggested_components} components stand out from the sampling noise of the pairs: "
+                f"components that stand out from the sampling noise of the pairs of views: {suggested}, and "
                 f"n_components={k} asks for more. Lower it, or use more samples."
             )
         if parts.residual > _DOUBTFUL_RESIDUAL:
@@ -230,7 +235,8 @@ class MultiViewMixture(MixtureEstimator):
                 f"the decomposed tensor leaves {parts.residual:.0%} of its norm: the moments are mostly noise. Use "
                 "more samples or fewer components."
             )
-        method = "moments, one pass" if one_pass else "moments"
+        method = "moments, least squares" if parts.n_sweeps else "moments"
+        method = f"{method}, one pass" if one_pass else method
         return Diagnostics(
             n_components=k,
             spectrum=parts.spectrum,
@@ -238,7 +244,7 @@ class MultiViewMixture(MixtureEstimator):
             condition=float(parts.spectrum[0] / parts.spectrum[-1]),
             residual=parts.residual,
             clipped_mass=clipped,
-            suggested_components=search.suggested_components,
+            suggested_components=suggested,
             method=method if trace is None else f"{method}, then {trace.n_iter} EM steps",
             n_passes=1 if one_pass else solution.n_passes,
             advice=tuple(advice),
@@ -247,7 +253,7 @@ class MultiViewMixture(MixtureEstimator):
                 "groups": search.basis.groups,
                 "pivot": parts.pivot,
                 "singular_values": values,
-                "noise": search.noise,
+                "noise": solution.noise,
                 **_view_details(solution, k),
             },
         )
@@ -297,17 +303,29 @@ class MultiViewMixture(MixtureEstimator):
             return (rng.random((len(labels), mean.shape[1])) < mean[labels]).astype(np.float64)
         if likelihood == "poisson":
             return rng.poisson(mean[labels]).astype(np.float64)
-        drawn = _draw_words(mean, labels, self._kinds.row_sum[t], rng)
+        drawn = _draw_words(mean, labels, self._kinds.row_sum(t), rng)
         return drawn if self._kinds.sparse[t] else drawn.toarray()
 
 
 def _look(source: ViewSource) -> tuple[ColumnSums, ViewKinds]:
     """The first pass: columns, and what the values are like."""
-    columns, kinds = ColumnSums(source.widths), ViewKinds(len(source.widths))
-    for batch in source:
-        columns.update(batch)
-        kinds.update(batch)
-    return columns, kinds
+    look = sum_batches(source, lambda: _Look(source.widths))
+    return look.columns, look.kinds
+
+
+class _Look:
+    """Both at once, for threads to share the batches."""
+
+    def __init__(self, widths: tuple[int, ...]) -> None:
+        self.columns, self.kinds = ColumnSums(widths), ViewKinds(len(widths))
+
+    def update(self, batch: ViewBatch) -> None:
+        self.columns.update(batch)
+        self.kinds.update(batch)
+
+    def merge(self, other: Self) -> None:
+        self.columns.merge(other.columns)
+        self.kinds.merge(other.kinds)
 
 
 def _check_widths(views: ViewBatch | ViewSource, widths: tuple[int, ...]) -> None:
@@ -336,8 +354,7 @@ def _draw_words(
 ) -> sparse.csr_array:
     """Rows of counts: of the sum that all rows of the fit had, else of Poisson sums with the component's mean."""
     totals = mean.sum(axis=1)
-    fixed = row_sum is not None and np.isfinite(row_sum)
-    lengths = np.full(len(labels), int(row_sum or 0)) if fixed else rng.poisson(totals[labels])
+    lengths = rng.poisson(totals[labels]) if row_sum is None else np.full(len(labels), int(row_sum))
     words = np.empty(int(lengths.sum()), dtype=np.int64)
     owners = np.repeat(labels, lengths)
     for i in range(len(mean)):

@@ -6,6 +6,7 @@ read: beside the mean vote stands whether there was one, and subtracting the ave
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -89,20 +90,18 @@ class CrowdMoments:
         first, second, third = (mean @ m for mean, m in zip(views.means, maps, strict=True))
         return ThreeViews((p12, p13, p23), triples, (first, second, third)), maps
 
-    def worker_sums(self, functionals: list[Floats], offsets: list[Floats]) -> Floats:
+    def worker_sums(self, functionals: Sequence[Sequence[Floats]], offsets: Sequence[Floats]) -> Floats:
         """Votes of each worker weighed by functions of the groups that he is not in, (W, L, k).
 
         Parameters
         ----------
-        functionals, offsets : three arrays (k, L + 1), three arrays (k,)
-            Linear functions of `views`.
+        functionals, offsets : three by three arrays (k, L + 1), three arrays (k,)
+            For the workers of each group, linear functions of the `views` of all groups (0 for their own).
         """
-        width = self.n_classes + 1
         votes = self._votes.reshape(len(self.groups), self.n_classes, -1)
-        by_group = [
-            votes[:, :, g * width : (g + 1) * width] @ functionals[g].T + votes[:, :, -1:] * offsets[g]
-            for g in range(3)
-        ]
-        total = sum(by_group[1:], start=by_group[0])
-        own = np.stack(by_group)[self.groups, np.arange(len(self.groups))]
-        return np.asarray((total - own) / 2)
+        sums = np.empty((len(self.groups), self.n_classes, len(offsets[0])))
+        for g in range(3):
+            mine = self.groups == g
+            slopes = np.vstack([*(part.T for part in functionals[g]), offsets[g][None]])
+            sums[mine] = votes[mine] @ slopes
+        return sums

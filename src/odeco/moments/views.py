@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.kernels.threads import sum_batches
 from odeco.sources.views import Block, ViewBatch
 
 Floats = NDArray[np.float64]
@@ -195,11 +196,10 @@ class ViewPairs:
         self.weight += float(batch.row_weights().sum())
         return self
 
-    def update_all(self, batches: Iterable[ViewBatch]) -> Self:
-        """Add every batch of a source; returns self."""
-        for batch in batches:
-            self.update(batch)
-        return self
+    @classmethod
+    def over(cls, batches: Iterable[ViewBatch], basis: ViewBasis) -> Self:
+        """The moments of all batches of a source, on threads."""
+        return sum_batches(batches, lambda: cls(basis))
 
     def merge(self, other: Self) -> Self:
         """Add the sums of ``other``, which is left as it is; returns self."""

@@ -1,19 +1,20 @@
 """EM for mixtures of several views: every view has a likelihood of its own, linear in x (and x^2 for Gaussians).
 
 The log density of a sample under all components is a matrix product per view with natural parameters, and the sums of
-the M step are one more: BLAS for dense views, sparse products for sparse ones.
+the M step are one more: BLAS for dense views, sparse products for sparse ones, a thread for each batch of samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.kernels.threads import sum_batches
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.views import Block, ViewBatch
 
@@ -76,31 +77,70 @@ class ViewRefinement:
     trace: Trace
 
 
-def views_log_joint(blocks: Sequence[Block], parameters: ViewParameters, model: ViewModel) -> Floats:
-    """log weight plus the log densities of all views, (n, k); multinomial views without their coefficient."""
-    with np.errstate(divide="ignore"):
-        joint = np.tile(np.log(parameters.weights), (blocks[0].shape[0], 1))
-    for t, block in enumerate(blocks):
-        joint += _log_density(
-            block, model.likelihoods[t], parameters.means[t], parameters.variances[t], model.centers[t]
-        )
-    return joint
+class ViewDensities:
+    """Log densities of all views as matrix products: ``features @ slopes + constant``.
+
+    Features are the values themselves, and their squares beside them for Gaussians: about the centers in dense views,
+    as they are in sparse ones.
+    """
+
+    def __init__(self, parameters: ViewParameters, model: ViewModel) -> None:
+        self._parameters, self._model = parameters, model
+        self._natural: dict[tuple[int, bool], tuple[Floats, Floats]] = {}
+        with np.errstate(divide="ignore"):
+            self._log_weights = np.log(parameters.weights)
+
+    def features(self, blocks: Sequence[Block]) -> list[Any]:
+        """One block (n, d) or, for Gaussians, (n, 2 d) per view."""
+        names, centers = self._model.likelihoods, self._model.centers
+        return [
+            _with_squares(block, center) if name == "gaussian" else block
+            for block, name, center in zip(blocks, names, centers, strict=True)
+        ]
+
+    def joint(self, blocks: Sequence[Block], features: Sequence[Any]) -> Floats:
+        """log weight plus the log densities of all views, (n, k); multinomial views without their coefficient."""
+        joint = np.tile(self._log_weights, (blocks[0].shape[0], 1))
+        for t, block in enumerate(features):
+            slopes, constant = self._coefficients(t, bool(sparse.issparse(block)))
+            joint += np.asarray(block @ slopes)
+            joint += constant
+            if self._model.likelihoods[t] == "poisson":
+                joint -= _log_factorials(block)[:, None]
+        return joint
+
+    def _coefficients(self, t: int, thin: bool) -> tuple[Floats, Floats]:
+        if (t, thin) not in self._natural:
+            name, mean = self._model.likelihoods[t], self._parameters.means[t]
+            center = self._model.centers[t] if name == "gaussian" and not thin else 0.0
+            slopes, constant = _natural_parameters(name, mean - center, self._parameters.variances[t])
+            self._natural[t, thin] = np.ascontiguousarray(slopes.T), constant
+        return self._natural[t, thin]
 
 
-def _log_density(block: Block, likelihood: str, mean: Floats, variance: Floats | None, center: Floats) -> Floats:
-    """Log density of a view under all components, (n, k)."""
+def _with_squares(block: Block, center: Floats) -> Any:
+    if sparse.issparse(block):
+        return sparse.csr_array(sparse.hstack([block, block * block], format="csr"))
+    n, d = block.shape
+    features = np.empty((n, 2 * d))
+    np.subtract(block, center, out=features[:, :d])
+    np.square(features[:, :d], out=features[:, d:])
+    return features
+
+
+def _natural_parameters(likelihood: str, mean: Floats, variance: Floats | None) -> tuple[Floats, Floats]:
+    """Slopes (k, number of features) and constants (k,) of the log density."""
     if likelihood == "gaussian":
         assert variance is not None
-        rows, middle = (block, mean) if sparse.issparse(block) else (block - center, mean - center)
-        constant = -0.5 * (np.log(2 * np.pi * variance) + middle**2 / variance).sum(axis=1)
-        return np.asarray(rows @ (middle / variance).T - 0.5 * (_squared(rows) @ (1 / variance).T) + constant)
+        constant = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=1)
+        return np.hstack([mean / variance, -0.5 / variance]), constant
     if likelihood == "multinomial":
-        return np.asarray(block @ np.log(_shares(mean)).T)
+        return np.log(_shares(mean)), np.zeros(len(mean))
     if likelihood == "bernoulli":
         p = np.clip(mean, _FLOOR, 1 - _FLOOR)
-        return np.asarray(block @ (np.log(p) - np.log1p(-p)).T + np.log1p(-p).sum(axis=1))
+        return np.log(p) - np.log1p(-p), np.log1p(-p).sum(axis=1)
     rate = np.maximum(mean, _FLOOR)
-    return np.asarray(block @ np.log(rate).T - rate.sum(axis=1)) - _log_factorials(block)[:, None]
+    return np.log(rate), -rate.sum(axis=1)
 
 
 def _shares(mean: Floats) -> Floats:
@@ -108,10 +148,6 @@ def _shares(mean: Floats) -> Floats:
     totals = mean.sum(axis=1, keepdims=True)
     even = np.full_like(mean, 1 / mean.shape[1])
     return np.maximum(np.where(totals > 0, mean / np.where(totals > 0, totals, 1.0), even), _FLOOR)
-
-
-def _squared(rows: Any) -> Any:
-    return rows * rows
 
 
 def _log_factorials(block: Block) -> Floats:
@@ -122,6 +158,12 @@ def _log_factorials(block: Block) -> Floats:
     logs: Any = block.copy()
     logs.data = gammaln(logs.data + 1.0)
     return np.asarray(logs.sum(axis=1)).ravel()
+
+
+def views_log_joint(blocks: Sequence[Block], parameters: ViewParameters, model: ViewModel) -> Floats:
+    """log weight plus the log densities of all views, (n, k)."""
+    densities = ViewDensities(parameters, model)
+    return densities.joint(blocks, densities.features(blocks))
 
 
 def refine_views(
@@ -143,39 +185,70 @@ def refine_views(
 
 def _em_step(batches: Iterable[ViewBatch], state: ViewParameters, model: ViewModel) -> tuple[ViewParameters, float]:
     """One step, and the log posterior per sample before it."""
-    k = state.weights.size
-    totals, likelihood = np.zeros(k), 0.0
-    sums = [np.zeros_like(mean) for mean in state.means]
-    squares = [None if v is None else np.zeros_like(v) for v in state.variances]
-    for batch in batches:
-        joint = views_log_joint(batch.blocks, state, model)
+    densities = ViewDensities(state, model)
+    sums = sum_batches(batches, lambda: PosteriorSums(state, model, densities))
+    objective = (sums.log_likelihood + _log_prior(state, model)) / float(sums.totals.sum())
+    return maximize(sums.totals, sums.first, sums.second, model, state), objective
+
+
+class PosteriorSums:
+    """What the M step needs of the samples.
+
+    Attributes
+    ----------
+    totals : (k,)
+        Samples of each component.
+    first : one array (k, d_t) per view
+        Sums of the values.
+    second : one array (k, d_t) per Gaussian view, None for the others
+        Sums of squares about the centers.
+    """
+
+    def __init__(self, shape: ViewParameters, model: ViewModel, densities: ViewDensities) -> None:
+        self._model, self._densities = model, densities
+        self.totals, self.log_likelihood = np.zeros(shape.weights.size), 0.0
+        self.first = [np.zeros_like(mean) for mean in shape.means]
+        self.second = [None if v is None else np.zeros_like(v) for v in shape.variances]
+
+    def update(self, batch: ViewBatch) -> None:
+        """The E step on a batch."""
+        features = self._densities.features(batch.blocks)
+        joint = self._densities.joint(batch.blocks, features)
         highest = joint.max(axis=1, keepdims=True)
-        shares = np.exp(joint - highest)
+        joint -= highest
+        shares = np.exp(joint, out=joint)
         norms = shares.sum(axis=1, keepdims=True)
         weights = batch.row_weights()
         shares *= weights[:, None] / norms
-        likelihood += float(weights @ (highest + np.log(norms))[:, 0])
-        totals += shares.sum(axis=0)
-        for t, block in enumerate(batch.blocks):
-            second = squares[t]
-            first, added = block_sums(block, shares, model.centers[t], squares=second is not None)
-            sums[t] += first
-            if second is not None and added is not None:
-                second += added
-    objective = (likelihood + _log_prior(state, model)) / float(totals.sum())
-    return maximize(totals, sums, squares, model, state), objective
+        self.log_likelihood += float(weights @ (highest + np.log(norms))[:, 0])
+        self.add(features, shares)
 
+    def add(self, features: Sequence[Any], shares: Floats) -> None:
+        """Add samples that belong to the components with these shares, times their weights, (n, k)."""
+        totals = shares.sum(axis=0)
+        self.totals += totals
+        for t, block in enumerate(features):
+            sums, second = np.asarray(block.T @ shares).T, self.second[t]
+            if second is None:
+                self.first[t] += sums
+                continue
+            values, squares = np.split(sums, 2, axis=1)
+            center = self._model.centers[t]
+            if sparse.issparse(block):  # as they are: squares go about the center here
+                self.first[t] += values
+                second += squares - 2 * center * values + np.outer(totals, center**2)
+            else:
+                self.first[t] += values + np.outer(totals, center)
+                second += squares
 
-def block_sums(block: Block, shares: Floats, center: Floats, *, squares: bool) -> tuple[Floats, Floats | None]:
-    """``sum_n r_n x_n`` and, where asked for, ``sum_n r_n (x_n - center)^2``, (k, d)."""
-    totals = shares.sum(axis=0)
-    if not squares:
-        return np.asarray(block.T @ shares).T, None
-    if sparse.issparse(block):
-        first = np.asarray(block.T @ shares).T
-        return first, np.asarray(_squared(block).T @ shares).T - 2 * center * first + np.outer(totals, center**2)
-    rows = block - center
-    return (rows.T @ shares).T + np.outer(totals, center), (_squared(rows).T @ shares).T
+    def merge(self, other: Self) -> None:
+        """Add the sums of other samples."""
+        self.totals = self.totals + other.totals
+        self.log_likelihood += other.log_likelihood
+        self.first = [a + b for a, b in zip(self.first, other.first, strict=True)]
+        self.second = [
+            None if a is None or b is None else a + b for a, b in zip(self.second, other.second, strict=True)
+        ]
 
 
 def maximize(

@@ -16,8 +16,9 @@ from odeco.sources.streams import once
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
-# Rows that are worked on at a time: temporaries stay near 2^22 numbers whatever the number of columns.
-_MOST_ROWS, _NUMBERS = 16_384, 2**22
+# Rows that are worked on at a time: temporaries stay below 2^20 numbers, in or near the cache, whatever the number of
+# columns. Sparse views alone take more rows, for each piece of them adds to sums of the size of all columns.
+_MOST_ROWS, _MOST_SPARSE_ROWS, _NUMBERS = 4_096, 16_384, 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ class ViewBatch:
 
     def pieces(self) -> Iterator[ViewBatch]:
         """The same samples, few enough at a time for temporaries of the size of a block."""
-        width = max((b.shape[1] for b in self.blocks if not sparse.issparse(b)), default=1)
-        step = int(np.clip(_NUMBERS // width, 64, _MOST_ROWS))
+        width = max((b.shape[1] for b in self.blocks if not sparse.issparse(b)), default=0)
+        step = int(np.clip(_NUMBERS // width, 64, _MOST_ROWS)) if width else _MOST_SPARSE_ROWS
         if len(self) <= step:
             yield self
             return

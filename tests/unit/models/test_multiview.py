@@ -45,12 +45,12 @@ def mixed_views(n: int, seed: int = 0):
     return views, h, [20 * words, answers, rates, shares, means]
 
 
-@pytest.mark.parametrize("refine", [None, "one-step", "auto"])
+@pytest.mark.parametrize("refine", [None, "least-squares", "one-step", "auto"])
 def test_recovers_weights_and_means_of_every_view(refine):
     views, h, means, weights = draw(20_000)
     model = MultiViewMixture(K, refine=refine, random_state=0).fit(views)
-    # Measured at five seeds: 0.35 by moments at most, 0.09 after EM; means are 2 sqrt(18) = 8.5 long.
-    bound = 0.7 if refine is None else 0.2
+    # Measured at eight seeds: 0.16 by the theorem at most, 0.13 after EM; means are 2 sqrt(18) = 8.5 long.
+    bound = 0.3
     matching = match_components(np.hstack(model.means_).T, np.hstack(means).T)
     assert matching.largest < bound
     assert np.abs(model.weights_[matching.permutation] - weights).max() < 0.02
@@ -73,6 +73,18 @@ def test_error_falls_as_one_over_the_root_of_n():
         )
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.65 < slope < -0.35  # -1/2; the spread of four medians of eight seeds, measured, is 0.06
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_least_squares_where_the_theorem_alone_is_too_noisy(seed):
+    """Ten components in views of twelve columns: the theorem misses some of them, or has no answer at all."""
+    views, _, means, _ = draw(20_000, seed, widths=(12, 12, 12), noise=2.8, k=10)
+    model = MultiViewMixture(10, refine="least-squares", random_state=0).fit(views)
+    # Measured at 20 seeds: at most 2.9, after EM 1.0; means are 12 long, and the theorem alone errs by 2 to 800.
+    assert error(model, means) < 4.0
+    full = MultiViewMixture(10, random_state=0).fit(views)
+    assert error(full, means) < 1.5
+    assert "least squares" in full.diagnostics_.method
 
 
 def test_every_kind_of_view_at_once():
@@ -158,7 +170,8 @@ def test_sources_and_streams():
         streams.append(np.hstack(model.means_))
     np.testing.assert_allclose(streams[0], streams[1], atol=1e-8)
     assert model.diagnostics_.n_passes == 1
-    assert error(model, means) < 0.9  # the moment estimate, as in the test above at 20,000 samples
+    whole = MultiViewMixture(K, refine="least-squares", random_state=0).fit(views)
+    assert error(model, means) < 0.4  # the moment estimate, as in the test above at 20,000 samples
     assert match_components(streams[0].T, np.hstack(whole.means_).T).largest < 0.1  # directions of 2,000 samples
 
 

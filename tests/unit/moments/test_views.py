@@ -120,12 +120,14 @@ def test_crowd_moments_merge_and_sum_by_worker():
     whole = CrowdMoments(groups, 2).update(rows)
     parts = CrowdMoments(groups, 2).update(rows[20:]).merge(CrowdMoments(groups, 2).update(rows[:20]))
     np.testing.assert_allclose(whole.read()[0].triples, parts.read()[0].triples, atol=ROUNDING)
-    functionals, offsets = [rng.standard_normal((2, 3)) for _ in range(3)], [rng.standard_normal(2) for _ in range(3)]
+    functionals = [[float(s != t) * rng.standard_normal((2, 3)) for s in range(3)] for t in range(3)]
+    offsets = [rng.standard_normal(2) for _ in range(3)]
     views = whole.views(rows)
     expected = np.zeros((5, 2, 2))
     for w in range(5):
         for i in range(30):
-            g = np.mean([views[s][i] @ functionals[s].T + offsets[s] for s in range(3) if s != groups[w]], axis=0)
+            own = groups[w]
+            g = sum(views[s][i] @ functionals[own][s].T for s in range(3)) + offsets[own]
             expected[w] += np.outer(votes[i, w], g)
     np.testing.assert_allclose(whole.worker_sums(functionals, offsets), expected, atol=ROUNDING)
     np.testing.assert_allclose(parts.worker_sums(functionals, offsets), expected, atol=ROUNDING)
