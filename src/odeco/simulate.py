@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState, as_generator
 from odeco.tensors import operator_norm_lower_bound, rank_one_sum, symmetrize
@@ -155,3 +156,39 @@ def _draw_documents(
     counts = coo_array((np.ones(words.size, dtype=np.float32), (documents, words)), shape=(n, d)).tocsr()
     counts.sum_duplicates()
     return TopicSample(counts, topics, proportions, prior)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentClassSample:
+    """Answers drawn from latent classes, and the truth.
+
+    Attributes
+    ----------
+    codes : (n, J) int
+        Category of each item, counted from 0.
+    classes : (n,)
+        The class of each row.
+    weights : (k,)
+    tables : list of (k, C_j)
+        Probabilities of the categories of each item in each class.
+    """
+
+    codes: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    weights: Floats
+    tables: list[Floats]
+
+
+def latent_classes(
+    n: int, weights: ArrayLike, tables: Sequence[ArrayLike], *, random_state: RandomState = None
+) -> LatentClassSample:
+    """Rows of a latent class model: items are independent within a class (section 3.3.1)."""
+    rng = as_generator(random_state)
+    shares = np.asarray(weights, dtype=float)
+    given = [np.asarray(table, dtype=float) for table in tables]
+    classes = rng.choice(shares.size, size=n, p=shares)
+    columns = [
+        (rng.random((n, 1)) > np.cumsum(table, axis=1)[classes]).sum(axis=1).clip(max=table.shape[1] - 1)
+        for table in given
+    ]
+    return LatentClassSample(np.column_stack(columns), classes, shares, given)

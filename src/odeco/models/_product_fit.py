@@ -133,8 +133,6 @@ def _moments(
             start, found = views_start(source, schema, k, rng)
             report.details.update(found)
             report.steps.append("three views")
-            if found["coherence"] > found["incoherence_limit"]:  # type: ignore[operator]
-                report.details["coherence_condition"] = False
         else:
             start = product_start(source, schema, k, rng)
             report.steps.append("completed moments" if k > 1 else "means")
@@ -208,8 +206,8 @@ def _choose(
 
 
 def _announce(report: _Report, chosen: Chosen, text: str) -> None:
-    source = "from the moments" if chosen.from_moments else "from rows"
-    report.steps.append(f"{text} (it came {source})")
+    reached = "was" if chosen.from_moments else "was not"
+    report.steps.append(f"{text} ({chosen.replicated} ended there; it {reached} reached from the moments)")
     report.details["starts"] = chosen.n_starts
     report.details["replicated"] = chosen.replicated
     report.details["start_values"] = chosen.values

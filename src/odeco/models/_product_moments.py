@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
-from odeco.models._product_solve import ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
+from odeco.models._product_solve import REFILLS, ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
 from odeco.moments.products import MOST_EXPLICIT, FeatureMap, ProductMarginals, ProductPairs, ProductTriples
 from odeco.sources.dense import DenseSource
 from odeco.sources.tables import Column, Schema, open_table
@@ -31,7 +31,15 @@ def gaussian_start(
 
 
 def product_start(
-    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator, *, method: str = "auto"
+    source: DenseSource,
+    schema: Schema,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    n_refills: int = REFILLS,
+    n_fills: int = 100,
+    tol: float = 1e-5,
+    refill_tol: float | None = None,
 ) -> ProductStart:
     """Pass 1: pairs, completed and whitened (many passes for more than 2,000 features). Pass 2: triples."""
     features = first_look(source, schema)
@@ -47,14 +55,15 @@ def product_start(
         return _one_component(summary, n_passes)
     _check_rank(features, n_components)
     if features.n_features <= MOST_EXPLICIT:
-        whitener = whiten_completed(explicit_pairs(pairs, summary), n_components - 1, rng)
+        whitener = whiten_completed(explicit_pairs(pairs, summary), n_components - 1, rng, max_iter=n_fills, tol=tol)
     else:
         implicit = implicit_pairs(source, summary)
         whitener = whiten_completed(implicit, n_components - 1, rng, max_iter=_IMPLICIT_ITERATIONS)
     matrix, lift = (np.asarray(part, dtype=np.float64) for part in (whitener.matrix, whitener.lift))
     triples = ProductTriples(summary.features, summary.table(matrix)).update_all(source)
     white = WhiteTriples.of(triples, summary, matrix, lift)
-    return solve_triples(white, summary, rng, np.asarray(whitener.spectrum, dtype=np.float64), n_passes, method)
+    spectrum = np.asarray(whitener.spectrum, dtype=np.float64)
+    return solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol)
 
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:
@@ -135,6 +144,5 @@ def _check_rank(features: FeatureMap, n_components: int) -> None:
 def _one_component(summary: Summary, n_passes: int) -> ProductStart:
     mean = (summary.mean)[None]
     second = np.where(summary.features.onehot, summary.mean, summary.variance)[None]
-    return ProductStart(
-        np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, sampling_noise(summary), None, n_passes
-    )
+    noise = sampling_noise(summary)
+    return ProductStart(np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, noise, 0.0, n_passes)

@@ -20,7 +20,9 @@ from odeco.tensors import ExplicitTensor
 Floats = NDArray[np.float64]
 
 # Rounds of refilling the triples that repeat a column.
-_REFILLS = 3
+REFILLS = 60
+# A residual this many times the best one ends the refilling.
+_WORSE = 1.5
 # Weights are not taken to be smaller than this share of 1/k: means are divided by their roots.
 _LEAST_WEIGHT = 1e-3
 
@@ -48,13 +50,9 @@ class ProductStart:
     gap: float
     condition: float
     noise: float
-    decomposition: Decomposition | None = field(repr=False)
+    residual: float
     n_passes: int
-
-    @property
-    def residual(self) -> float:
-        """Relative residual of the decomposition."""
-        return float("nan") if self.decomposition is None else self.decomposition.residual
+    decomposition: Decomposition | None = field(default=None, repr=False)
 
     @property
     def means(self) -> Floats:
@@ -143,26 +141,19 @@ def solve_triples(
     rng: np.random.Generator,
     spectrum: Floats,
     n_passes: int,
-    method: str = "auto",
+    n_refills: int = REFILLS,
+    tol: float | None = None,
 ) -> ProductStart:
-    """Decompose the completed triples; refill what repeats a column from the model, and decompose again.
+    """Decompose the completed triples and read the parameters off.
 
-    Of all rounds the one with the smallest residual is kept.
+    `tol` is the change of the means, in deviations of the columns, at which refilling ends: by default a tenth of
+    their sampling error.
     """
     W, k = white.matrix, white.matrix.shape[1] + 1
     middle = W.T @ white.shift
     # From third moments about the reference to central ones; pairs are white.
     central = white.distinct - symmetrized(np.eye(k - 1)[:, :, None] * middle) - _cube(middle)
-    refill = np.zeros_like(central)
-    best: tuple[Decomposition, Floats, Floats] | None = None
-    for _ in range(_REFILLS + 1):
-        found = run_method(ExplicitTensor(_affine(central + refill)), k, method, rng, {})
-        weights, centred = _read(found, white.lift)
-        if best is None or found.residual < best[0].residual:
-            best = found, weights, centred
-        refill = repeated_terms(summary.features, W, weights, centred + white.shift)
-    assert best is not None
-    found, weights, centred = best
+    found, weights, centred = _refilled(white, summary, central, rng, n_refills, tol)
     means = np.clip(centred + white.shift, *_range(summary))
     return ProductStart(
         weights,
@@ -173,9 +164,39 @@ def solve_triples(
         float(1 - np.abs(spectrum[k - 1 :]).max(initial=0.0) / spectrum[k - 2]),
         float(spectrum[0] / spectrum[k - 2]),
         sampling_noise(summary),
-        found,
+        found.residual,
         n_passes,
+        found,
     )
+
+
+def _refilled(
+    white: WhiteTriples, summary: Summary, central: Floats, rng: np.random.Generator, n_refills: int, tol: float | None
+) -> tuple[Decomposition, Floats, Floats]:
+    """Decompose, refill the triples that repeat a column from the model, decompose again until nothing moves.
+
+    A round whose residual is much worse than the best so far ends it: then the best is kept, otherwise the last.
+    """
+    k, limit = central.shape[0] + 1, 0.1 / np.sqrt(summary.weight) if tol is None else tol
+    tensor, best = central, None
+    for _ in range(n_refills + 1):
+        found = run_method(ExplicitTensor(_affine(tensor)), k, "auto", rng, {})
+        weights, centred = _read(found, white.lift)
+        if best is not None:
+            if found.residual > _WORSE * best[0].residual + 1e-3:
+                break
+            if _distance(best[2], centred, weights) <= limit:
+                return found, weights, centred
+        best = found, weights, centred
+        tensor = central + repeated_terms(summary.features, white.matrix, weights, centred + white.shift)
+    assert best is not None
+    return best
+
+
+def _distance(first: Floats, second: Floats, weights: Floats) -> float:
+    """How far means have moved, whichever order they come in: root mean square over components and features."""
+    squares = np.sum(first**2, axis=1)[:, None] - 2 * first @ second.T + np.sum(second**2, axis=1)
+    return float(np.sqrt(max(weights @ squares.min(axis=0), 0.0) / first.shape[1]))
 
 
 def _cube(vector: Floats) -> Floats:
@@ -183,9 +204,12 @@ def _cube(vector: Floats) -> Floats:
 
 
 def sampling_noise(summary: Summary) -> float:
-    """The norm of a sample covariance of independent columns beyond their variances: about 2 sqrt(D/n) + D/n."""
+    """How large an eigenvalue the completed pairs of independent columns have.
+
+    Their sample covariance exceeds the variances by about 2 sqrt(D/n) + D/n; the fill adds up to half of that.
+    """
     ratio = np.sqrt(summary.features.n_features / max(summary.weight, 1.0))
-    return float(2 * ratio + ratio**2)
+    return float(1.5 * (2 * ratio + ratio**2))
 
 
 def _affine(cubes: Floats) -> Floats:

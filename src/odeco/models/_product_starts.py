@@ -14,13 +14,13 @@ from odeco.refinement.product_mixture import Data, Parameters, refine_products, 
 Floats = NDArray[np.float64]
 
 # Starts are tried together while one step of all costs less than this many products.
-_BUDGET = 3_000_000
+_BUDGET = 1_000_000
 _MOST_STARTS = 60
 _LEAST_STARTS = 5
 # Steps that all starts get, and how many of them go on.
 _FIRST_STEPS = 40
 _SECOND_STEPS = 120
-_FINALISTS = 12
+_FINALISTS = 5  # one of so many
 # Standardized variances below this are those of a component that sits on a few equal values.
 _DEGENERATE = 1e-4
 
@@ -134,19 +134,17 @@ def best_start(data: Data, candidates: list[Parameters], n_moments: int) -> Chos
     """
     everyone = stack(candidates)
     first = refine_products(data, everyone, max_iter=_FIRST_STEPS, tol=0.0)
-    order = _ranked(data.families, first.parameters, first.values)[:_FINALISTS]
+    order = _ranked(data.families, first.parameters, first.values)[: max(2, everyone.n_starts // _FINALISTS)]
     second = refine_products(data, first.parameters.pick(order), max_iter=_SECOND_STEPS, tol=1e-9)
     final = _ranked(data.families, second.parameters, second.values)
-    best = second.values[final[0]]
-    near = int(np.sum(second.values >= best - 0.01 / data.weight))
-    steps = first.trace.n_iter + second.trace.n_iter
+    near = second.values >= second.values[final[0]] - 0.01 / data.weight
     return Chosen(
         second.parameters.pick(final[:1]),
         everyone.n_starts,
-        steps,
+        first.trace.n_iter + second.trace.n_iter,
         second.values[final],
-        bool(order[final[0]] < n_moments),
-        near,
+        bool((near & (order < n_moments)).any()),
+        int(near.sum()),
     )
 
 

@@ -147,7 +147,7 @@ class _Sums:
         white_turn = turn[:, : k - 1] / np.sqrt(values[: k - 1])
         matrix, lift = self.basis @ white_turn, product @ white_turn
         white = WhiteTriples.of(triples, self.reference, matrix, lift, white_turn)
-        return solve_triples(white, self.reference, rng, values, 1, "auto")
+        return solve_triples(white, self.reference, rng, values, 1)
 
     def _summary(self, triples: ProductTriples) -> Summary:
         """Means and variances of all rows, in the scale of the reference."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from odeco import theory
 from odeco.exceptions import MomentError
 from odeco.models._product_moments import first_look, summarize
-from odeco.models._product_solve import ProductStart, Summary, sampling_noise
+from odeco.models._product_solve import ProductStart, Summary
 from odeco.models._view_moments import solve_views
 from odeco.moments.products import ProductMarginals
 from odeco.sources.dense import DenseSource
@@ -23,7 +23,7 @@ _EPSILON, _DELTA = 0.5, 0.1
 
 
 def views_start(
-    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator, *, method: str = "auto"
+    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator
 ) -> tuple[ProductStart, dict[str, object]]:
     """The moment estimate from three views (Theorem 3.6), and what Proposition 3.2 says of the partition."""
     marginals = ProductMarginals(first_look(source, schema)).update_all(source)
@@ -33,28 +33,36 @@ def views_start(
     members = [np.flatnonzero(groups[owner] == t) for t in range(3)]
     if min(map(len, members)) == 0:
         raise MomentError(f"{len(schema)} columns cannot be parted into three views: at least 3 are needed.")
-    solution = solve_views(_Views(source, summary, members), n_components, rng, method=method)
+    solution = solve_views(_Views(source, summary, members), n_components, rng)
     means = np.empty((n_components, owner.size))
     variances = np.empty(owner.size)
     for places, mean, variance in zip(members, solution.means, solution.variances, strict=True):
         means[:, places], variances[places] = mean, variance
     seconds = np.where(summary.features.onehot, means, means**2 + variances)
+    masses = np.maximum(solution.weights, 1e-6)
     spectrum = np.asarray(solution.components.spectrum, dtype=np.float64)
-    kept = min(n_components, spectrum.size) - 1
+    values = np.asarray(solution.components.singular_values[0])
     start = ProductStart(
-        np.maximum(solution.weights, 1e-6) / np.maximum(solution.weights, 1e-6).sum(),
+        masses / masses.sum(),
         summary.features,
         means,
         seconds,
         spectrum,
-        float(1 - abs(spectrum[kept + 1]) / spectrum[kept]) if spectrum.size > kept + 1 else 1.0,
-        float(spectrum[0] / spectrum[kept]) if kept >= 0 and spectrum[kept] > 0 else float("nan"),
-        sampling_noise(summary),
-        solution.components.decomposition,
+        float(1 - values[n_components] / values[n_components - 1]) if values.size > n_components else 1.0,
+        float(spectrum[0] / spectrum[-1]),
+        0.0,  # the spectrum is that of k white directions: noise has no place in it
+        solution.components.residual,
         solution.n_passes + 1,
     )
     limit = theory.incoherence_limit(n_components, epsilon=_EPSILON, delta=_DELTA)
-    return start, {"coherence": theory.coherence(means), "incoherence_limit": limit, "views": groups}
+    found = theory.coherence(means)
+    return start, {
+        "coherence": found,
+        "incoherence_limit": limit,
+        "coherence_condition": found <= limit,
+        "partition_probability": theory.partition_probability(means, epsilon=_EPSILON),
+        "views": groups,
+    }
 
 
 def random_partition(n_columns: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -214,6 +214,8 @@ def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Seq
 
 def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
     """One family per column."""
+    if not isinstance(family, (str, list, tuple, np.ndarray)):
+        raise ValueError(f"family must be a name or a list of one per column, got {family!r}.")
     given = [family] * n_columns if isinstance(family, str) else list(family)
     if len(given) != n_columns:
         raise ValueError(f"family has length {len(given)}, X has {n_columns} columns: give one, or one per column.")
