@@ -20,6 +20,7 @@ from odeco.moments.products import FeatureMap, ProductMarginals
 from odeco.refinement.families import Families
 from odeco.refinement.loop import Trace
 from odeco.refinement.product_mixture import Data, Parameters, expect, read_data, refine_products
+from odeco.refinement.product_scoring import scoring_step
 from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.sources.tables import Schema
 
@@ -91,12 +92,13 @@ def fit_products(
         start = _choose(data, source, schema, start, options, rng, report, distinct)
     assert start is not None
     if options.refine == "one-step":
-        refined = refine_products(data, start, max_iter=1, accelerate=False)
-        report.steps.append("one EM step")
-    else:
-        tol = min(options.tol, 1e-8) if "starts" in report.details and distinct else options.tol
-        refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
-        report.steps.append(f"{refined.trace.n_iter} EM steps")
+        report.steps.append("one scoring step")
+        moved = scoring_step(data, start)
+        likelihood = _likelihood(data, source, moved)
+        return _finish(families, moved, options, report, None, likelihood, n_iter=1)
+    tol = min(options.tol, 1e-8) if "starts" in report.details and distinct else options.tol
+    refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
+    report.steps.append(f"{refined.trace.n_iter} EM steps")
     report.details["refinement"] = refined.trace
     likelihood = _likelihood(data, source, refined.parameters)
     return _finish(families, refined.parameters, options, report, refined.trace, likelihood)
@@ -234,6 +236,8 @@ def _finish(
     report: _Report,
     trace: Trace | None,
     likelihood: float,
+    *,
+    n_iter: int = 0,
 ) -> ProductFit:
     order = np.argsort(-parameters.weights[0], kind="stable")
     weights, table = parameters.weights[0][order], parameters.table[order]
@@ -246,7 +250,7 @@ def _finish(
         report.advice.extend([doubt] if doubt else [])
         if start is not None and start.decomposition is not None and not start.decomposition.status.ok:
             report.advice.append(f"the tensor's decomposition is {start.decomposition.status}")
-    if trace is not None and not trace.converged and options.refine != "one-step":
+    if trace is not None and not trace.converged:
         report.advice.append(f"EM has not converged: {trace.reason.value}")
     nothing = float("nan")
     diagnostics = Diagnostics(
@@ -263,7 +267,7 @@ def _finish(
         details={"noise": None if start is None else start.noise, **report.details},
     )
     converged = trace is not None and trace.converged
-    n_iter = 0 if trace is None else trace.n_iter
+    n_iter = n_iter if trace is None else trace.n_iter
     return ProductFit(families, weights, table, n_iter, converged, likelihood, diagnostics)
 
 

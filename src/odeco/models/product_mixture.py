@@ -56,8 +56,9 @@ class ProductMixture(MixtureEstimator):
         Proposition 3.2); needs three times the columns and more data.
     refine : {"auto", "em", "one-step", None}
         What polishes the moment estimate: "auto" and "em" run accelerated EM to convergence, "one-step" takes a single
-        step, None keeps the moments' own estimate. Where a table is small enough for it to take no time, EM starts
-        from up to 60 points at once, the moment estimate among them, and the best is kept (`diagnostics_` says so).
+        scoring step (as efficient to first order), None keeps the moments' own estimate. Where a table is small enough
+        for it to take no time, EM starts from up to 60 points at once, the moment estimate among them, and the best
+        is kept (`diagnostics_` says so).
     max_iter : int
         EM steps at most.
     tol : float
@@ -179,7 +180,7 @@ class ProductMixture(MixtureEstimator):
             distinct = worth_joining(schema, len(values))
             if distinct:
                 rows = distinct_rows(values, weights)
-                values, weights = rows.values, rows.weights
+                values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights
             source = DenseSource(lambda: [DenseBatch(values)], len(values), weights)
         fitted = fit_products(source, schema, options, as_generator(self.random_state), distinct)
         self._set(schema, fitted)

@@ -128,11 +128,38 @@ class Families:
         constants = np.concatenate(
             [np.log1p(-p), -rate, -0.5 * (mean**2 / variance + np.log(2 * np.pi * variance))], axis=1
         )
+        return coefficients, self._place(coefficients, constants)
+
+    def centred(self, change: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (K, P) and constants (K,) of ``change . (statistics - means)``, summed where observed."""
+        bernoulli, indicators, counts, numbers, squares = self.spans
+        coefficients = np.zeros((len(change), self.n_statistics))
+        coefficients[:, : self.n_parameters] = change
+        products = change * means
+        if self.categorical.size:
+            sums = np.add.reduceat(products[:, indicators], self.blocks, axis=1)
+            coefficients[:, indicators] -= np.repeat(sums, self.sizes, axis=1)
+        constants = np.concatenate(
+            [-products[:, bernoulli], -products[:, counts], -products[:, numbers] - products[:, squares]], axis=1
+        )
+        return coefficients, self._place(coefficients, constants)
+
+    def seen_statistics(self, sums: Floats, totals: Floats) -> Floats:
+        """How much weight of each statistic's column is observed in each component, (K, Q)."""
+        seen = self._seen(sums, totals)
+        parts = [seen[:, self.bernoulli]]
+        if self.categorical.size:
+            known = np.add.reduceat(sums[:, self.spans[1]], self.blocks, axis=1)
+            parts.append(np.repeat(known, self.sizes, axis=1))
+        return np.concatenate([*parts, seen[:, self.poisson], seen[:, self.gaussian], seen[:, self.gaussian]], axis=1)
+
+    def _place(self, coefficients: Floats, constants: Floats) -> Floats:
+        """Constants of columns of numbers go to their masks where they have one; the rest is summed, (K,)."""
         order = self.numbers
         where = np.isin(order, self.masked)
         position = np.searchsorted(self.masked, order[where])
         coefficients[:, self.n_parameters + position] = constants[:, where]
-        return coefficients, np.asarray(constants[:, ~where].sum(axis=1))
+        return np.asarray(constants[:, ~where].sum(axis=1))
 
     def estimate(self, sums: Floats, totals: Floats, overall: Floats, prior: float) -> Floats:
         """Parameters (K, Q) from expected sums of statistics (K, P), component totals (K,) and pseudo-observations.
@@ -141,7 +168,7 @@ class Families:
         """
         table = sums[:, : self.n_parameters] + prior * overall[: self.n_parameters]
         bernoulli, _, counts, numbers, squares = self.spans
-        seen = self._seen(sums + prior * overall, totals + prior)
+        seen = np.maximum(self._seen(sums + prior * overall, totals + prior), np.finfo(float).tiny)
         for span, columns in ((bernoulli, self.bernoulli), (counts, self.poisson), (numbers, self.gaussian)):
             table[:, span] /= seen[:, columns]
         table[:, squares] = table[:, squares] / seen[:, self.gaussian] - table[:, numbers] ** 2
@@ -164,4 +191,4 @@ class Families:
         n_columns = self.numbers.size + self.categorical.size
         seen = np.repeat(totals[:, None], n_columns, axis=1)
         seen[:, self.masked] = sums[:, self.n_parameters :]
-        return np.maximum(seen, np.finfo(float).tiny)
+        return seen
