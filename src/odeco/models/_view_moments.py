@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
-from odeco.kernels.threads import sum_batches
+from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.moments.views import ColumnSums, ViewBasis, ViewMoments, ViewPairs
 from odeco.sources.views import ViewSource, as_view_source
 from odeco.symmetrization import ViewComponents, recover_views, three_groups
@@ -197,7 +197,8 @@ def find_basis(
         basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
         pairs = ViewPairs.over(source, basis)
         kept = rank if product == n_products - 1 else width
-        found = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
+        with single_threaded_blas():  # small: BLAS threads would wait for one another longer than they work
+            found = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
         directions = [block for block, _ in found]
     shortest = min(values.size for _, values in found)
     common = np.min([values[:shortest] for _, values in found], axis=0)
@@ -237,14 +238,21 @@ def _leading(
     blocks, values = [], []
     for other in (g for g in range(3) if g != index):
         block = np.vstack([scales[t][:, None] * pairs.cross(t, other) for t in group])
-        values.append(np.linalg.svd(block, compute_uv=False))
+        values.append(_singular_values(block))
         norm = float(np.linalg.norm(block))
         blocks.append(block / norm if norm > 0 else block)
     joined, shortest = np.hstack(blocks), min(map(len, values))
     smaller = np.minimum(values[0][:shortest], values[1][:shortest])
     if joined.shape[0] <= joined.shape[1]:  # the Gram matrix is small, and half of the digits are enough for a range
         return np.asarray(np.linalg.eigh(joined @ joined.T)[1][:, ::-1][:, :n_directions]), smaller
-    return np.asarray(np.linalg.svd(joined, full_matrices=False)[0][:, :n_directions]), smaller
+    basis, triangle = np.linalg.qr(joined)
+    return basis @ np.linalg.svd(triangle)[0][:, :n_directions], smaller
+
+
+def _singular_values(block: Floats) -> Floats:
+    """Largest first, from the smaller Gram matrix: half of the digits, to compare with noise."""
+    gram = block.T @ block if block.shape[0] > block.shape[1] else block @ block.T
+    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)))
 
 
 def _check_columns(scales: Sequence[Floats], groups: tuple[tuple[int, ...], ...], n_components: int) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import single_threaded_blas
 from odeco.models._crowd_moments import (
     Alignment,
     CrowdSolution,
@@ -132,7 +133,8 @@ class DawidSkene(MixtureEstimator):
         weights = np.ones(len(crowd)) if sample_weight is None else check_weights(sample_weight, len(crowd))
         k = self._begin(crowd)
         rng = as_generator(self.random_state)
-        starts, errors = self._starts(crowd, k, weights, rng)
+        with single_threaded_blas():  # matrices of the size of the classes
+            starts, errors = self._starts(crowd, k, weights, rng)
         if not starts:
             if self.refine in (None, "least-squares"):
                 raise MomentError(errors[0])

@@ -12,7 +12,7 @@ from scipy import sparse
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.kernels.threads import sum_batches
+from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.models._view_fallback import clusters_as_components
 from odeco.models._view_likelihoods import ViewKinds, em_start, view_model, within_range
 from odeco.models._view_moments import ViewSolution, column_scale, solve_columns
@@ -122,6 +122,10 @@ class MultiViewMixture(MixtureEstimator):
                 "returns a new iterator at each call, or use partial_fit."
             )
         self._open_views(source.widths)
+        with single_threaded_blas():  # threads share the batches; all that is not one is small
+            return self._fit_source(source)
+
+    def _fit_source(self, source: ViewSource) -> Self:
         columns, kinds = _look(source)
         check_enough(columns.n, self.n_components)
         model = view_model(kinds.choose(self.likelihood), columns, self.smoothing)
@@ -141,7 +145,7 @@ class MultiViewMixture(MixtureEstimator):
         if steps:
             parameters, trace = self._polish(source, em_start(parameters, model), model, steps)
         self._set(parameters, model, kinds, trace)
-        self._finish(self._describe(solution, model, clipped, trace), stacklevel=4)
+        self._finish(self._describe(solution, model, clipped, trace), stacklevel=5)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -160,18 +164,21 @@ class MultiViewMixture(MixtureEstimator):
             self._open_views(batch.widths)
             self._stream = stream
         _check_widths(batch, stream.widths)
-        stream.update(batch)
+        with single_threaded_blas():
+            stream.update(batch)
+            self._read_stream(stream)
+        return self
+
+    def _read_stream(self, stream: ViewStream) -> None:
         model = view_model(stream.kinds.choose(self.likelihood), stream.columns, self.smoothing)
         try:
             check_enough(stream.columns.n, self.n_components)
             solution = stream.read(self.method, polish=self.refine is not None)
         except ValueError as error:  # MomentError is one
-            self._wait(stream, model, str(error))
-            return self
+            return self._wait(stream, model, str(error))
         parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
         self._set(parameters, model, stream.kinds, None)
         self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
-        return self
 
     def _wait(self, stream: ViewStream, model: ViewModel, error: str) -> None:
         """Column means for all components until there are samples enough, and words that say so."""
@@ -198,7 +205,7 @@ class MultiViewMixture(MixtureEstimator):
         self._set(parameters, model, kinds, trace)
         text = f"the moments could not be used ({error}) EM started from k-means clusters: try other seeds."
         method = f"k-means clusters, then {trace.n_iter} EM steps"
-        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}), stacklevel=5)
+        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}), stacklevel=6)
         return self
 
     def _polish(

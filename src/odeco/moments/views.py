@@ -82,13 +82,21 @@ class ViewBasis:
         """The group that a view is in."""
         return next(g for g, group in enumerate(self.groups) if view in group)
 
-    def project(self, blocks: Sequence[Block]) -> list[Floats]:
-        """``y_g`` for each group, (n, r)."""
-        return [
-            sum((project_block(blocks[t], self.directions[t], self.shifts[t]) for t in group[1:]),
-                start=project_block(blocks[group[0]], self.directions[group[0]], self.shifts[group[0]]))
-            for group in self.groups
-        ]  # fmt: skip
+    def centred(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks about their shifts; sparse ones as they are."""
+        return [b if sparse.issparse(b) else b - shift for b, shift in zip(blocks, self.shifts, strict=True)]
+
+    def project(self, centred: Sequence[Block]) -> list[Floats]:
+        """``y_g`` for each group, (n, r), from blocks as `centred` gives them."""
+        projected = []
+        for group in self.groups:
+            parts = [self._project_view(centred[t], t) for t in group]
+            projected.append(np.asarray(sum(parts[1:], start=parts[0])))
+        return projected
+
+    def _project_view(self, block: Block, view: int) -> Floats:
+        product = np.asarray(block @ self.directions[view])
+        return product - self.shifts[view] @ self.directions[view] if sparse.issparse(block) else product
 
     def same(self, other: ViewBasis) -> bool:
         """Whether moments on the two may be merged."""
@@ -97,13 +105,6 @@ class ViewBasis:
             and all(map(np.array_equal, self.directions, other.directions))
             and all(map(np.array_equal, self.shifts, other.shifts))
         )
-
-
-def project_block(block: Block, directions: Floats, shift: Floats) -> Floats:
-    """``(block - shift) @ directions``."""
-    if sparse.issparse(block):
-        return np.asarray(block @ directions) - shift @ directions
-    return np.asarray((block - shift) @ directions)
 
 
 class ColumnSums:
@@ -189,9 +190,8 @@ class ViewPairs:
         if batch.widths != self.basis.widths:
             raise ValueError(f"the batch has views of {batch.widths} columns, the moments {self.basis.widths}.")
         for piece in batch.pieces():
-            weights = piece.row_weights()
-            projected = self.basis.project(piece.blocks)
-            self._add(piece, weights, projected)
+            centred = self.basis.centred(piece.blocks)
+            self._add(centred, piece.row_weights(), self.basis.project(centred))
         self.n += len(batch)
         self.weight += float(batch.row_weights().sum())
         return self
@@ -213,17 +213,14 @@ class ViewPairs:
         self.weight += other.weight
         return self
 
-    def _add(self, piece: ViewBatch, weights: Floats, projected: list[Floats]) -> None:
+    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
         weighted = [weights[:, None] * y for y in projected]
         for g, y in enumerate(weighted):
             self._projected[g] += y.sum(axis=0)
-        for t, block in enumerate(piece.blocks):
-            shift = self.basis.shifts[t]
-            self._first[t] += block.T @ weights - (0 if sparse.issparse(block) else weights.sum() * shift)
+        for t, block in enumerate(centred):
+            self._first[t] += block.T @ weights
             others = [g for g in range(3) if (t, g) in self._cross]
-            joined = np.hstack([weighted[g] for g in others])
-            rows = block if sparse.issparse(block) else block - shift
-            product = np.asarray(rows.T @ joined)
+            product = np.asarray(block.T @ np.hstack([weighted[g] for g in others]))
             edges = np.cumsum([weighted[g].shape[1] for g in others])[:-1]
             for g, part in zip(others, np.split(product, edges, axis=1), strict=True):
                 self._cross[t, g] += part
@@ -254,8 +251,8 @@ class ViewMoments(ViewPairs):
         self._triples = np.zeros((first * second, third))
         self._pairs = [np.zeros((first, second)), np.zeros((first, third)), np.zeros((second, third))]
 
-    def _add(self, piece: ViewBatch, weights: Floats, projected: list[Floats]) -> None:
-        super()._add(piece, weights, projected)
+    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
+        super()._add(centred, weights, projected)
         y1, y2, y3 = projected
         weighted = weights[:, None] * y1
         self._pairs[0] += weighted.T @ y2

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from odeco.sources.arrays import row_slice
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import as_rows
 from odeco.sources.streams import once
@@ -43,7 +44,7 @@ class ViewBatch:
     def cut(self, start: int, stop: int) -> ViewBatch:
         """The rows start to stop."""
         weights = None if self.weights is None else self.weights[start:stop]
-        return ViewBatch(tuple(block[start:stop] for block in self.blocks), weights)
+        return ViewBatch(tuple(_rows(block, start, stop) for block in self.blocks), weights)
 
     def pieces(self) -> Iterator[ViewBatch]:
         """The same samples, few enough at a time for temporaries of the size of a block."""
@@ -202,6 +203,9 @@ def _as_block(block: Any, index: int) -> Block:
         if block.dtype.kind not in "biuf":
             raise ValueError(f"X must hold real numbers, got dtype {block.dtype}.")
         rows = sparse.csr_array(block)
+        if not rows.has_canonical_format:
+            rows = rows.copy()  # the caller's stays as it is
+            rows.sum_duplicates()
         if rows.dtype not in (np.float32, np.float64):
             rows = rows.astype(np.float64)
         if not np.isfinite(rows.data).all():
@@ -211,6 +215,10 @@ def _as_block(block: Any, index: int) -> Block:
         text = str(error).replace("X ", f"view {index} ", 1)
         hint = " One-hot encode codes of categories." if "two-dimensional" in text else ""
         raise ValueError(f"{text}{hint}") from error
+
+
+def _rows(block: Block, start: int, stop: int) -> Block:
+    return row_slice(block, start, stop) if sparse.issparse(block) else block[start:stop]
 
 
 def _describe(X: Any) -> str:
