@@ -12,11 +12,16 @@ from odeco.models._gaussian_moments import SphericalMoments
 from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.cumulants import SecondMoments
 from odeco.moments.vectors import ProjectedRows, VectorMoments, project_rows, sum_over
+from odeco.refinement.gaussian_mixture import GaussianParameters, Points, single_is_enough
+from odeco.refinement.loop import StoppingRule
 from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.tensors import multilinear
 
 Floats = NDArray[np.float64]
 
+SPHERICAL = ("spherical", "tied_spherical")
+# Projected rows that a thread works on at a time.
+_BATCH = 8192
 # From here on rows are projected in single precision and summed in double: the rounding, about 1e-6, is far below the
 # sampling error n^(-1/2).
 SINGLE_SAMPLES = 20_000
@@ -75,6 +80,12 @@ def project(source: DenseSource, description: Description, width: int) -> Projec
     return project_rows(source, description.n, np.ascontiguousarray(basis), description.mean)
 
 
+def project_on(problem: Problem, directions: Floats) -> ProjectedRows:
+    """Rows about the mean on other directions (d, r), orthonormal."""
+    basis = np.ascontiguousarray(directions.astype(problem.rows.z.dtype))
+    return project_rows(problem.source, problem.description.n, basis, problem.description.mean)
+
+
 def spherical_moments(rows: ProjectedRows, description: Description) -> SphericalMoments:
     """The moments of Theorems 3.2 and 3.3 from projected rows."""
     k1 = rows.z.shape[1]
@@ -88,6 +99,61 @@ def spherical_moments(rows: ProjectedRows, description: Description) -> Spherica
         description.dimension,
         description.weight,
     )
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for, checked."""
+
+    n_components: int
+    covariance_type: str
+    method: str
+    refine: str | None
+    rule: StoppingRule
+    floor: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that the steps of a fit share; ``directions`` (d, r) are what rows were projected on."""
+
+    source: DenseSource
+    options: Options
+    description: Description
+    rows: ProjectedRows
+    directions: Floats
+    rng: np.random.Generator
+
+
+def limits(problem: Problem, parameters: GaussianParameters) -> dict[str, Any]:
+    """What keeps variances up, and the covariance that a shared one is read from."""
+    scales = problem.description.column_variances
+    total = problem.description.covariance if parameters.covariance_type == "tied" else None
+    if parameters.covariance_type in SPHERICAL:
+        scales = np.full(1, scales.mean())
+    return {"scales": scales, "floor": problem.options.floor, "total": total}
+
+
+def reduced_points(problem: Problem, step: int = 1) -> Points:
+    """Every `step`-th projected row, for EM on spheres."""
+    rows = problem.rows
+    z, weights = rows.z[::step], None if rows.weights is None else rows.weights[::step]
+    rest = np.maximum(rows.squares[::step] - np.einsum("ij,ij->i", z, z), 0)
+    batches = [
+        DenseBatch(z[low : low + _BATCH], None if weights is None else weights[low : low + _BATCH])
+        for low in range(0, len(z), _BATCH)
+    ]
+    return Points(batches, None, z.dtype, problem.description.dimension, rest)
+
+
+def whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
+    """The rows themselves about their mean, in single precision where that is enough for these parameters."""
+    description = problem.description
+    enough = problem.rows.z.dtype == np.float32 and single_is_enough(
+        parameters, float(problem.rows.squares.max()), description.column_variances
+    )
+    dtype = np.float32 if enough else np.float64
+    return Points(problem.source, description.mean, dtype, description.dimension)
 
 
 class Stream:

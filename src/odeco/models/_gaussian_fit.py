@@ -10,35 +10,37 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.models._gaussian_data import Description, describe_rows, project, spherical_moments
+from odeco.models._gaussian_data import (
+    SPHERICAL,
+    Description,
+    Options,
+    Problem,
+    describe_rows,
+    limits,
+    project,
+    reduced_points,
+    spherical_moments,
+    whole_points,
+)
 from odeco.models._gaussian_moments import SphericalMoments
+from odeco.models._gaussian_repair import repair
 from odeco.models._gaussian_start import Start, cluster_start, lifted, product_start, spherical_start, view_start
 from odeco.models.mixture_base import check_enough
-from odeco.moments.vectors import ProjectedRows
-from odeco.refinement.gaussian_mixture import GaussianParameters, Points, refine_gaussian_mixture, single_is_enough
+from odeco.refinement.gaussian_mixture import GaussianParameters, Points, floored, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule, Trace
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.dense import DenseSource
 
 Floats = NDArray[np.float64]
 
-SPHERICAL = ("spherical", "tied_spherical")
 # Up to this many numbers in the posteriors, times columns, several starts cost less than a second.
 _SMALL = 300_000
 _CLUSTER_STARTS = 5
 # Steps after which starts are compared, and rows they are compared on.
-_TRIAL_STEPS, _TRIAL_ROWS = 10, 10_000
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for, checked."""
-
-    n_components: int
-    covariance_type: str
-    method: str
-    refine: str | None
-    rule: StoppingRule
-    floor: float
+_TRIAL_STEPS, _TRIAL_ROWS = 10, 5000
+# One in so many components may be too light for its direction to stand out.
+_LIGHT = 10
+# Full EM steps before components are judged.
+_FIRST_STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +50,6 @@ class Fitted:
     parameters: GaussianParameters
     diagnostics: Diagnostics
     traces: tuple[Trace, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """All that the steps of a fit share."""
-
-    source: DenseSource
-    options: Options
-    description: Description
-    rows: ProjectedRows
-    rng: np.random.Generator
-
-    @property
-    def directions(self) -> Floats:
-        """(d, r): what rows were projected on."""
-        return self.description.directions[:, : self.rows.z.shape[1]]
 
 
 def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) -> Fitted:
@@ -80,10 +66,12 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
         return _one_component(description, options)
     d = description.dimension
     rows = project(source, description, min(d, k - 1))
-    problem = Problem(source, options, description, rows, rng)
+    problem = Problem(source, options, description, rows, description.directions[:, : min(d, k - 1)], rng)
     start, advice = _choose_start(problem)
-    fitted, traces = _refine(problem, start)
-    return Fitted(fitted.shifted(description.mean).ordered(), _report(problem, start, advice, traces), traces)
+    fitted, traces, n_exchanges = _refine(problem, start)
+    return Fitted(
+        fitted.shifted(description.mean).ordered(), _report(problem, start, advice, traces, n_exchanges), traces
+    )
 
 
 def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
@@ -129,20 +117,18 @@ def _moment_start(problem: Problem) -> Start:
 
 
 def _check_gap(moments: SphericalMoments) -> None:
-    """Raise where the means do not stand out from the noise in k - 1 dimensions."""
-    k = moments.n_components
-    last, edge = float(moments.eigenvalues[k - 2]), moments.noise_edge
-    if last <= edge:
+    """Raise where the means do not stand out from the noise in k - 1 dimensions.
+
+    One in ten components may be too light to stand out: EM finds these once it has the others.
+    """
+    k, edge = moments.n_components, moments.noise_edge
+    above = int(np.count_nonzero(moments.eigenvalues[: k - 1] > edge))
+    if k - 1 - above > k // _LIGHT:
         raise MomentError(
-            f"eigenvalue {k - 1} of the covariance, {last:.4g}, is within the noise (up to {edge:.4g}): the means are "
-            f"collinear or nearly so, or there are fewer than {k} components; the data support about "
-            f"{suggested_components(moments)}."
+            f"eigenvalue {above + 1} of the covariance, {moments.eigenvalues[above]:.4g}, is within the noise (up to "
+            f"{edge:.4g}): the means are collinear or nearly so, or there are fewer than {k} components; {above + 1} "
+            "would stand out."
         )
-
-
-def suggested_components(moments: SphericalMoments) -> int:
-    """One more than there are eigenvalues above the noise."""
-    return 1 + int(np.count_nonzero(moments.eigenvalues[: moments.n_components] > moments.noise_edge))
 
 
 def _is_small(problem: Problem) -> bool:
@@ -171,11 +157,13 @@ def _best(problem: Problem, starts: list[Start]) -> Start:
     values, moved = [], []
     for start in starts:
         begin = start.reduced if reduced and start.reduced is not None else start.parameters
-        points = _reduced_points(problem, step) if begin is start.reduced else _whole_points(problem, start.parameters)
-        done = refine_gaussian_mixture(points, begin, rule, **_limits(problem, begin))
+        points = reduced_points(problem, step) if begin is start.reduced else whole_points(problem, start.parameters)
+        done = refine_gaussian_mixture(points, begin, rule, **limits(problem, begin))
         values.append(float(done.trace.values[-1]))
         moved.append(done.parameters)
     best = int(np.argmax(values))
+    if values[best] - values[0] <= options.rule.tol:  # the first is the moments' where there are any
+        best = 0
     details = {"starts": [(start.name, value) for start, value in zip(starts, values, strict=True)]}
     chosen = starts[best]
     if chosen.reduced is not None and reduced:
@@ -184,62 +172,35 @@ def _best(problem: Problem, starts: list[Start]) -> Start:
     return replace(chosen, parameters=moved[best], details={**chosen.details, **details})
 
 
-def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...]]:
-    """EM on the projected rows where components are spheres, then on the rows themselves."""
+def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], int]:
+    """EM on the projected rows where components are spheres, then on the rows themselves; traces; exchanges."""
     options = problem.options
     if options.refine is None:
-        return start.parameters, ()
+        return start.parameters, (), 0
     if options.refine == "one-step":
         from odeco.refinement.one_step import scoring_step
 
-        parameters = start.parameters
-        return scoring_step(_whole_points(problem, parameters), parameters)[0], ()
-    parameters, traces, left = start.parameters, [], options.rule.max_iter
-    if options.covariance_type in SPHERICAL and start.reduced is not None:
-        points = _reduced_points(problem)
-        rule = replace(options.rule, max_iter=max(left - 1, 1))
-        done = refine_gaussian_mixture(points, start.reduced, rule, **_limits(problem, start.reduced))
-        parameters = lifted(done.parameters, problem.directions, options.covariance_type)
+        return scoring_step(whole_points(problem, start.parameters), start.parameters)[0], (), 0
+    parameters, traces, n_exchanges = start.parameters, [], 0
+    left = options.rule.max_iter
+
+    def em(points: Points, begin: GaussianParameters, most: int) -> GaussianParameters:
+        nonlocal left
+        done = refine_gaussian_mixture(points, begin, replace(options.rule, max_iter=most), **limits(problem, begin))
         left -= done.trace.n_iter
         traces.append(done.trace)
-    if left > 0:
-        points = _whole_points(problem, parameters)
-        done = refine_gaussian_mixture(
-            points, parameters, replace(options.rule, max_iter=left), **_limits(problem, parameters)
-        )
-        parameters = done.parameters
-        traces.append(done.trace)
-    return parameters, tuple(traces)
+        return done.parameters
 
-
-def _limits(problem: Problem, parameters: GaussianParameters) -> dict[str, Any]:
-    """What keeps variances up, and the covariance that a shared one is read from."""
-    scales = problem.description.column_variances
-    total = problem.description.covariance if parameters.covariance_type == "tied" else None
-    if parameters.covariance_type in SPHERICAL:
-        scales = np.full(1, scales.mean())
-    return {"scales": scales, "floor": problem.options.floor, "total": total}
-
-
-def _reduced_points(problem: Problem, step: int = 1) -> Points:
-    rows = problem.rows
-    z, weights = rows.z[::step], None if rows.weights is None else rows.weights[::step]
-    rest = np.maximum(rows.squares[::step] - np.einsum("ij,ij->i", z, z), 0)
-    size = 16_384
-    batches = [
-        DenseBatch(z[low : low + size], None if weights is None else weights[low : low + size])
-        for low in range(0, len(z), size)
-    ]
-    return Points(batches, None, z.dtype, problem.description.dimension, rest)
-
-
-def _whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
-    description = problem.description
-    enough = problem.rows.z.dtype == np.float32 and single_is_enough(
-        parameters, float(problem.rows.squares.max()), description.column_variances
-    )
-    dtype = np.float32 if enough else np.float64
-    return Points(problem.source, description.mean, dtype, description.dimension)
+    if options.covariance_type in SPHERICAL:
+        if start.reduced is not None and left > 1:
+            state = em(reduced_points(problem), start.reduced, left - 1)
+            parameters = lifted(state, problem.directions, options.covariance_type)
+        if left > _FIRST_STEPS:
+            parameters = em(whole_points(problem, parameters), parameters, _FIRST_STEPS)
+            parameters, n_exchanges = repair(problem, parameters, start.doubtful)
+    if left > 0 and not (traces and traces[-1].converged and n_exchanges == 0 and len(traces) > 1):
+        parameters = em(whole_points(problem, parameters), parameters, left)
+    return parameters, tuple(traces), n_exchanges
 
 
 def _one_component(description: Description, options: Options) -> Fitted:
@@ -248,8 +209,6 @@ def _one_component(description: Description, options: Options) -> Fitted:
     covariance, d = description.covariance, description.dimension
     variances = np.maximum(np.diag(covariance), floor)
     spherical = max(float(np.trace(covariance)) / d, float(floor.mean()))
-    from odeco.refinement.gaussian_mixture import floored
-
     covariances: Any = {
         "spherical": np.array([spherical]),
         "tied_spherical": spherical,
@@ -263,7 +222,9 @@ def _one_component(description: Description, options: Options) -> Fitted:
     return Fitted(parameters, report)
 
 
-def _report(problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...]) -> Diagnostics:
+def _report(
+    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], n_exchanges: int
+) -> Diagnostics:
     k = problem.options.n_components
     spectrum = problem.description.eigenvalues if start.spectrum is None else start.spectrum
     leading = spectrum[: k - 1]
@@ -274,8 +235,10 @@ def _report(problem: Problem, start: Start, advice: tuple[str, ...], traces: tup
         method += ", then one scoring step"
     elif traces:
         method += f", then {sum(trace.n_iter for trace in traces)} EM steps"
-        if len(traces) == 2:
+        if len(traces) > 1:
             method += f" ({traces[0].n_iter} of them on {problem.rows.z.shape[1]} dimensions)"
+        if n_exchanges:
+            method += f", with {n_exchanges} exchanges of components that explained nothing"
     return Diagnostics(
         n_components=k,
         spectrum=np.asarray(spectrum),
@@ -285,5 +248,5 @@ def _report(problem: Problem, start: Start, advice: tuple[str, ...], traces: tup
         method=method,
         n_passes=int(start.details.get("n_passes", 0)) + 2,
         advice=advice,
-        details={**start.details, "refinement": traces},
+        details={**start.details, "refinement": traces, "exchanges": n_exchanges},
     )

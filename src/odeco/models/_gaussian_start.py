@@ -19,7 +19,9 @@ from odeco.sources.dense import DenseSource
 Floats = NDArray[np.float64]
 
 # Rows that k-means looks at.
-_MOST_ROWS = 20_000
+_MOST_ROWS = 5000
+# Its iterations: EM goes on from there.
+_LLOYD = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +60,13 @@ def spherical_start(
         decomposition.residual,
         moments.eigenvalues - moments.noise_variance,
         float(1 - max(signal[k - 1], 0.0) / signal[k - 2]) if k > 1 else 1.0,
-        not decomposition.status.ok or found.clipped > 0,
+        not decomposition.status.ok or bool(found.clipped or found.weak.any()),
         {
             "noise_variance": moments.noise_variance,
             "noise_edge": moments.noise_edge,
             "decomposition": decomposition.status,
             "clipped_variances": found.clipped,
+            "weak_components": int(found.weak.sum()),
         },
     )
 
@@ -145,6 +148,7 @@ def cluster_start(
 ) -> Start:
     """Spheres about the centres of k-means, begun by k-means++, on the principal components of some rows."""
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
     step = -(-len(rows.z) // _MOST_ROWS)
     z, squares = rows.z[::step].astype(np.float64), rows.squares[::step].astype(np.float64)
@@ -154,7 +158,9 @@ def cluster_start(
     seed = int(rng.integers(2**31 - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than components: EM copes with empty ones
-        labels = KMeans(n_components, n_init=1, random_state=seed).fit(z, sample_weight=weights).labels_
+        found = KMeans(n_components, n_init=1, max_iter=_LLOYD, random_state=seed)
+        with threadpool_limits(1):  # so few rows are not worth waking threads for
+            labels = found.fit(z, sample_weight=weights).labels_
     shares = np.zeros((n_components, len(z)))
     shares[labels, np.arange(len(z))] = weights
     counts = shares.sum(axis=1)

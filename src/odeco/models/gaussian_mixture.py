@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.models._gaussian_data import Stream, stream_moments
-from odeco.models._gaussian_fit import SPHERICAL, Fitted, Options, fit_source
+from odeco.models._gaussian_data import SPHERICAL, Options, Stream, stream_moments
+from odeco.models._gaussian_fit import Fitted, fit_source
 from odeco.models._gaussian_start import spherical_start
 from odeco.models.mixture_base import (
     MixtureEstimator,

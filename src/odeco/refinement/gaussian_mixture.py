@@ -158,6 +158,26 @@ def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
     return np.concatenate(parts).astype(np.float64, copy=False)
 
 
+def posteriors_of(
+    points: Points, parameters: GaussianParameters
+) -> Callable[[DenseBatch, int], Iterator[tuple[Rows, Rows, Floats | None]]]:
+    """A function from a batch to its blocks: posteriors (k, m), log-likelihoods (m,), weights."""
+    joint, kind = joint_densities(parameters, points.dimension, points.dtype), parameters.covariance_type
+
+    def blocks(batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Rows, Floats | None]]:
+        for y, rest, weights in points.blocks(batch, first):
+            yield *normalize(joint(features_of(kind, y, rest))), weights
+
+    return blocks
+
+
+def posteriors(points: Points, parameters: GaussianParameters) -> Rows:
+    """Posterior probabilities of all rows, (n, k), in the dtype of the points."""
+    blocks = posteriors_of(points, parameters)
+    parts = over_batches(points, lambda batch, first: [shares.T for shares, _, _ in blocks(batch, first)])
+    return np.concatenate([block for part in parts for block in part])
+
+
 class _Pass:
     """The E step on one batch."""
 
