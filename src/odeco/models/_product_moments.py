@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
+from odeco.kernels.tall import tall_inner, tall_product
 from odeco.models._product_solve import REFILLS, ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
 from odeco.moments.products import MOST_EXPLICIT, FeatureMap, ProductMarginals, ProductPairs, ProductTriples
 from odeco.sources.dense import DenseSource
@@ -16,6 +19,8 @@ Floats = NDArray[np.float64]
 
 # Passes of that reading: the error of a subspace that far ahead of the noise is smaller by then.
 _IMPLICIT_ITERATIONS = 15
+# Features of all rows are kept up to this size.
+_MOST_BYTES = 2**29
 
 
 def gaussian_start(
@@ -68,7 +73,7 @@ def product_start(
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:
     """Centres and scales from the first rows: near enough for sums about them to keep their digits."""
-    rows = next(iter(source)).rows[:4096].astype(np.float64)
+    rows = next(iter(source)).rows[:1024].astype(np.float64)
     known = ~np.isnan(rows)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, rows, 0.0).sum(axis=0) / count
@@ -115,16 +120,13 @@ def implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
     inside = operator.filled(start / shares[rows])
     factor = 1.0 / (summary.spread * shares)
 
+    blocks = _EncodedBlocks(source, features)
+
     def product(V: Floats) -> Floats:
-        table, step = summary.table(V), features.block_rows()
-        cross = np.zeros_like(V)
-        for batch in source:
-            for low in range(0, len(batch), step):
-                encoded = features.encode(np.asarray(batch.rows[low : low + step], dtype=np.float64))
-                z = encoded @ table
-                if batch.weights is not None:
-                    z *= batch.weights[low : low + step, None]
-                cross += encoded.T @ z
+        table, cross = summary.table(V), np.zeros_like(V)
+        for encoded, weights in blocks:
+            z = tall_product(encoded, table)
+            cross += tall_inner(encoded, z if weights is None else z * weights[:, None])
         cross /= summary.weight
         offset = features.column_sums(cross)[owner] * summary.mean[:, None]
         return np.asarray((cross - offset * features.onehot[:, None]) * factor[:, None] - inside @ V)
@@ -146,3 +148,27 @@ def _one_component(summary: Summary, n_passes: int) -> ProductStart:
     second = np.where(summary.features.onehot, summary.mean, summary.variance)[None]
     noise = sampling_noise(summary)
     return ProductStart(np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, noise, 0.0, n_passes)
+
+
+class _EncodedBlocks:
+    """Features of all rows in blocks, kept from the first reading on where they fit."""
+
+    def __init__(self, source: DenseSource, features: FeatureMap) -> None:
+        self._source, self._features = source, features
+        self._kept: list[tuple[Floats, Floats | None]] | None = None
+
+    def __iter__(self) -> Iterator[tuple[Floats, Floats | None]]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        step, size = self._features.block_rows(), 0
+        kept: list[tuple[Floats, Floats | None]] = []
+        for batch in self._source:
+            for low in range(0, len(batch), step):
+                encoded = self._features.encode(np.asarray(batch.rows[low : low + step], dtype=np.float64))
+                block = encoded, None if batch.weights is None else batch.weights[low : low + step]
+                size += encoded.nbytes
+                if size <= _MOST_BYTES:
+                    kept.append(block)
+                yield block
+        self._kept = kept if size <= _MOST_BYTES else None

@@ -12,8 +12,9 @@ from odeco.sources.tables import Schema
 
 Floats = NDArray[np.float64]
 
-# Cells up to which rows are compared whatever they hold; tables without numbers are always compared.
+# Cells up to which rows are always compared, and first rows that decide for larger tables.
 MOST_CELLS = 2**20
+_FIRST = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +53,11 @@ def row_hashes(values: Floats) -> NDArray[np.uint64]:
     return np.asarray(mixed.sum(axis=1, dtype=np.uint64))
 
 
-def worth_joining(schema: Schema, n_rows: int) -> bool:
-    """Whether equal rows are looked for: always in small tables, and in large ones of codes and counts."""
-    return n_rows * len(schema) <= MOST_CELLS or "gaussian" not in schema.families
+def worth_joining(schema: Schema, values: Floats) -> bool:
+    """Whether equal rows are looked for: always in small tables, in large ones where the first rows have some."""
+    if values.size <= MOST_CELLS:
+        return True
+    return "gaussian" not in schema.families and np.unique(row_hashes(values[:_FIRST])).size < 0.99 * _FIRST
 
 
 def gather(source: DenseSource, most_cells: int) -> DenseBatch | None:

@@ -177,7 +177,7 @@ class ProductMixture(MixtureEstimator):
         if joined is not None:
             check_enough(len(joined), options.n_components)
             values, weights = np.asarray(joined.rows, dtype=np.float64), joined.weights
-            distinct = worth_joining(schema, len(values))
+            distinct = worth_joining(schema, values)
             if distinct:
                 rows = distinct_rows(values, weights)
                 values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights

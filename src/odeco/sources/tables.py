@@ -6,7 +6,7 @@ becomes one float array in which categories are numbered from 0 and NaN means mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
 _MOST_CODES = 10
 # Categories of one column at most: each is a feature.
 _MOST_CATEGORIES = 1000
+# Columns that are copied together to be looked at.
+_CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ class ColumnSummary:
         if self.whole:  # the first rows decide for most columns of measurements
             self.whole = bool((known[:64] == np.floor(known[:64])).all()) and bool((known == np.floor(known)).all())
         if self.overflow:
+            return
+        if self.whole and low == 0 and high == 1:
+            self.values |= {0.0, 1.0}
             return
         if self.whole and high - low <= 10 * _MOST_CATEGORIES:
             present = np.flatnonzero(np.bincount((known - low).astype(np.int64))) + low
@@ -153,19 +158,23 @@ class Schema:
         """The family of each column."""
         return tuple(column.family for column in self.columns)
 
-    def read(self, X: Any) -> Floats:
-        """Values (m, J): NaN where missing, categories by number. Raises where a value does not fit its column."""
-        raw = raw_columns(X)
-        if len(raw) != len(self.columns):
-            raise ValueError(f"X has {len(raw)} features, but {len(self.columns)} features were expected.")
-        plain = X if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" else None
-        if plain is not None and "categorical" not in self.families:  # one pass for all
-            values = plain.astype(np.float64)
-            self._check_numbers(values)
-            return values
-        values = np.empty((len(raw[0]), len(raw)))
-        for j, (column, part) in enumerate(zip(self.columns, raw, strict=True)):
-            values[:, j] = _codes(column, part) if column.family == "categorical" else _numbers(column, part)
+    def read(self, X: Any, *, trusted: bool = False) -> Floats:
+        """Values (m, J): NaN where missing, categories by number. Raises where a value does not fit its column.
+
+        `trusted`: the schema was inferred from these very rows. They may then be returned as they are, not copied.
+        """
+        width = X.shape[1] if len(np.shape(X)) == 2 else 0
+        if width != len(self.columns):
+            raise ValueError(f"X has {width} features, but {len(self.columns)} features were expected.")
+        plain = isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and "categorical" not in self.families
+        if plain and trusted and not any(column.missing for column in self.columns):
+            return np.asarray(X, dtype=np.float64)
+        if plain:  # one pass for all
+            values = np.array(X, dtype=np.float64)
+        else:
+            values = np.empty((X.shape[0], width))
+            for j, (column, part) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+                values[:, j] = _codes(column, part) if column.family == "categorical" else _numbers(column, part)
         self._check_numbers(values)
         return values
 
@@ -198,13 +207,13 @@ def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Seq
     summaries: list[ColumnSummary] = []
     for batch in batches:
         rows = batch[0] if isinstance(batch, tuple) and len(batch) == 2 else batch
-        raw = raw_columns(rows)
-        if not summaries:
-            labels = list(names) if names is not None else [str(name) for name in column_names(rows, len(raw))]
+        width = np.shape(rows)[-1] if len(np.shape(rows)) == 2 else None
+        if not summaries and width is not None:
+            labels = list(names) if names is not None else [str(name) for name in column_names(rows, width)]
             summaries = [ColumnSummary(label) for label in labels]
-        if len(raw) != len(summaries):
-            raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {len(raw)}.")
-        for summary, part in zip(summaries, raw, strict=True):
+        if width is not None and width != len(summaries):
+            raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {width}.")
+        for summary, part in zip(summaries, raw_columns(rows), strict=True):
             summary.update(part)
     if not summaries:
         raise ValueError("X is empty: the source gave no batches.")
@@ -225,20 +234,21 @@ def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
     return given
 
 
-def raw_columns(X: Any) -> list[Any]:
-    """The columns of one block of rows."""
+def raw_columns(X: Any) -> Iterator[Any]:
+    """The columns of one block of rows, one after the other."""
     if hasattr(X, "dtypes") and hasattr(X, "iloc"):
-        return [X.iloc[:, j] for j in range(X.shape[1])]
-    if hasattr(X, "to_pandas"):
-        return raw_columns(X.to_pandas())
+        yield from (X.iloc[:, j] for j in range(X.shape[1]))
+        return
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (samples x columns), got shape {array.shape}.")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers or labels.")
     if array.dtype == object:
-        return [_plain(array[:, j]) for j in range(array.shape[1])]
-    return list(array.T)
+        yield from (_plain(array[:, j]) for j in range(array.shape[1]))
+        return
+    for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
+        yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
 
 
 def column_names(X: Any, n_columns: int) -> list[Any]:
@@ -275,8 +285,9 @@ def open_table(
     if isinstance(X, TableSource):
         return X
     if is_matrix(X):
+        trusted = schema is None
         schema = schema or infer_schema([X], family, names)
-        values = schema.read(X)
+        values = schema.read(X, trusted=trusted)
         if weights is not None:
             check_weights(weights, len(values))
         return TableSource(schema, lambda: [DenseBatch(values)], batch_size=batch_size, sample_weight=weights)
