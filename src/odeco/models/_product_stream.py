@@ -71,7 +71,7 @@ class ProductStream:
             return schema, DenseSource(lambda: [self._read(schema)])
         assert self.distinct is not None
         assert self.schema is not None
-        return self.schema, self.distinct.source()
+        return self.schema.with_missing(self.distinct.values), self.distinct.source()
 
     def start(self, rng: np.random.Generator) -> ProductStart:
         """The moment estimate of all rows, where they are not held."""

@@ -22,7 +22,6 @@ from odeco.models.mixture_base import (
     check_number,
     posterior,
 )
-from odeco.refinement.families import Families
 from odeco.refinement.product_mixture import log_joint
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, is_matrix
@@ -253,7 +252,7 @@ class ProductMixture(MixtureEstimator):
         return self._schema.read(self._matrix(X, reset=False))
 
     def _log_joint(self, clean: Floats) -> Floats:
-        families: Families = self._families
+        families = self._families.with_missing(clean)
         joint = log_joint(families, families.statistics(clean), self.weights_, self._table)
         return np.asarray(joint + families.base(clean)[:, None])
 

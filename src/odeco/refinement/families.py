@@ -12,7 +12,7 @@ The parameters of a component are the means of its statistics, except that squar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -52,6 +52,11 @@ class Families:
         sizes = np.array([len(schema.columns[j].categories) for j in places[1]], dtype=np.intp)
         masked = [j for j, column in enumerate(schema.columns) if column.missing and column.family != "categorical"]
         return cls(places[0], places[1], places[2], places[3], sizes, np.array(masked, dtype=np.intp), centre, scale)
+
+    def with_missing(self, values: Floats) -> Families:
+        """The same with masks for all columns that have missing values here, whether the fit has seen any or not."""
+        gone = np.intersect1d(np.flatnonzero(np.isnan(values).any(axis=0)), self.numbers)
+        return replace(self, masked=np.union1d(self.masked, gone).astype(np.intp))
 
     @property
     def numbers(self) -> NDArray[np.intp]:
@@ -112,7 +117,11 @@ class Families:
         if self.poisson.size:
             total -= np.nan_to_num(gammaln(values[:, self.poisson] + 1.0)).sum(axis=1)
         if self.gaussian.size:
-            total -= ~np.isnan(values[:, self.gaussian]) @ np.log(self.scale[self.gaussian])
+            logs = np.log(self.scale[self.gaussian])
+            known = np.isin(self.gaussian, self.masked)
+            total -= logs[~known].sum()
+            if known.any():
+                total -= ~np.isnan(values[:, self.gaussian[known]]) @ logs[known]
         return total
 
     def natural(self, table: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ becomes one float array in which categories are numbered from 0 and NaN means mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,8 @@ class Column:
 class ColumnSummary:
     """What has been seen of one column: merges over batches, and becomes a `Column`."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, family: str) -> None:
+        self.name, self.family = name, family
         self.values: set[Any] = set()
         self.labels = self.boolean = self.missing = False
         self.integers, self.whole, self.overflow = True, True, False
@@ -88,6 +88,9 @@ class ColumnSummary:
         if self.whole and low == 0 and high == 1:
             self.values |= {0.0, 1.0}
             return
+        if not self.whole and self.family in ("auto", "gaussian"):
+            self.overflow = True  # numbers: nobody asks which
+            return
         if self.whole and high - low <= 10 * _MOST_CATEGORIES:
             present = np.flatnonzero(np.bincount((known - low).astype(np.int64))) + low
         else:
@@ -96,9 +99,9 @@ class ColumnSummary:
         self.values |= set(present.tolist())
         self.overflow = len(self.values) > 10 * _MOST_CATEGORIES
 
-    def column(self, family: str) -> Column:
-        """The column under a family, or under the one that its values suggest."""
-        chosen = self._guess() if family == "auto" else family
+    def column(self) -> Column:
+        """The column under its family, or under the one that its values suggest."""
+        chosen = self._guess() if self.family == "auto" else self.family
         minus_one = chosen != "gaussian" and -1.0 in self.values
         missing, known = self.missing or minus_one, self.values - {-1.0} if minus_one else self.values
         if self.labels and chosen not in ("categorical", "bernoulli"):
@@ -134,7 +137,7 @@ class ColumnSummary:
             return "categorical"
         if self.boolean:
             return "bernoulli"
-        if not self.whole or not self.values:
+        if not self.whole or self.overflow or not self.values:
             return "gaussian"
         codes = self.values - {-1.0} if self.integers else self.values
         if min(codes, default=0) < 0:
@@ -152,6 +155,11 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def with_missing(self, values: Floats) -> Schema:
+        """The same, with columns marked that have missing values here."""
+        gone = np.isnan(values).any(axis=0)
+        return Schema(tuple(replace(c, missing=c.missing or bool(g)) for c, g in zip(self.columns, gone, strict=True)))
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -210,15 +218,15 @@ def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Seq
         width = np.shape(rows)[-1] if len(np.shape(rows)) == 2 else None
         if not summaries and width is not None:
             labels = list(names) if names is not None else [str(name) for name in column_names(rows, width)]
-            summaries = [ColumnSummary(label) for label in labels]
+            given = check_families(family, width)
+            summaries = [ColumnSummary(label, kind) for label, kind in zip(labels, given, strict=True)]
         if width is not None and width != len(summaries):
             raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {width}.")
         for summary, part in zip(summaries, raw_columns(rows), strict=True):
             summary.update(part)
     if not summaries:
         raise ValueError("X is empty: the source gave no batches.")
-    given = check_families(family, len(summaries))
-    return Schema(tuple(summary.column(kind) for summary, kind in zip(summaries, given, strict=True)))
+    return Schema(tuple(summary.column() for summary in summaries))
 
 
 def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:

@@ -98,6 +98,23 @@ def test_minus_one_and_nan_are_the_same():
     np.testing.assert_allclose(floats.predict_proba(np.full((1, 8), np.nan))[0], floats.weights_)
 
 
+def test_values_may_be_missing_only_later():
+    X, *_ = mixed(600)
+    model = ProductMixture(3, random_state=0).fit(X)
+    some = X[:20].copy()
+    some[:, 3:] = np.nan
+    # What is left are Gaussian columns: their posterior by hand.
+    logs = np.log(model.weights_) - 0.5 * (
+        (some[:, None, :3] - model.means_[:, :3]) ** 2 / model.variances_[:, :3] + np.log(model.variances_[:, :3])
+    ).sum(axis=2)
+    expected = np.exp(logs - logs.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.predict_proba(some), expected / expected.sum(axis=1, keepdims=True), rtol=1e-8)
+    streamed = ProductMixture(3, random_state=0, basis_size=100).partial_fit(X[:, 9:15])
+    gone = X[:300, 9:15].copy()
+    gone[:, 0] = np.nan
+    assert np.isfinite(streamed.partial_fit(gone).lower_bound_)
+
+
 @pytest.mark.parametrize("refine", [None, "auto", "one-step"])
 @pytest.mark.parametrize("kind", ["discrete", "gaussian"])
 def test_weights_are_repetitions(refine, kind):
