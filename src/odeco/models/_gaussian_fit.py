@@ -87,8 +87,10 @@ def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
             "optimum, so compare several random_state."
         )
         return _best(problem, _clusters(problem)), (text,)
-    small = options.method == "auto" and _is_small(problem)
-    if options.refine in ("auto", "em") and options.method == "auto" and (small or start.doubtful):
+    small = _is_small(problem)
+    # Doubtful spheres are judged and exchanged one by one later on, which does better than other starts.
+    doubtful = start.doubtful and options.covariance_type not in SPHERICAL
+    if options.refine in ("auto", "em") and options.method == "auto" and (small or doubtful):
         best = _best(problem, [start, *_clusters(problem)])
         if best.name != start.name and not small:
             text = (
