@@ -192,3 +192,67 @@ def latent_classes(
         for table in given
     ]
     return LatentClassSample(np.column_stack(columns), classes, shares, given)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSample:
+    """Samples seen in several views, and the truth.
+
+    Attributes
+    ----------
+    views : list of (n, d_t)
+    labels : (n,)
+        The component of each sample.
+    means : list of (k, d_t)
+    weights : (k,)
+    """
+
+    views: list[Floats]
+    labels: NDArray[np.intp]
+    means: list[Floats]
+    weights: Floats
+
+
+def gaussian_views(
+    n: int, means: Sequence[ArrayLike], weights: ArrayLike, *, noise: float = 1.0, random_state: RandomState = None
+) -> ViewSample:
+    """Views x_t = mu_{t, h} + Gaussian noise of the given deviation, independent given h (section 3.3)."""
+    rng = as_generator(random_state)
+    shares, rows = np.asarray(weights, dtype=float), [np.asarray(mean, dtype=float) for mean in means]
+    labels = rng.choice(shares.size, size=n, p=shares)
+    views = [mean[labels] + noise * rng.standard_normal((n, mean.shape[1])) for mean in rows]
+    return ViewSample(views, labels, rows, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSample:
+    """Labels of annotators, and the truth.
+
+    Attributes
+    ----------
+    labels : (n, W) int
+        -1 where none was given.
+    truth : (n,)
+    confusion : (W, k, L)
+        ``confusion[annotator, true, given]``.
+    weights : (k,)
+    """
+
+    labels: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    confusion: Floats
+    weights: Floats
+
+
+def crowd_labels(
+    n: int, confusion: ArrayLike, weights: ArrayLike, *, share: float = 1.0, random_state: RandomState = None
+) -> CrowdSample:
+    """Labels by the model of Dawid and Skene; each is given with probability `share`, and every item gets one."""
+    rng = as_generator(random_state)
+    rows, shares = np.asarray(confusion, dtype=float), np.asarray(weights, dtype=float)
+    truth = rng.choice(shares.size, size=n, p=shares)
+    cumulative = np.cumsum(rows, axis=2)[:, truth, :-1]
+    labels = (rng.random((len(rows), n, 1)) > cumulative).sum(axis=2).T
+    missing = rng.random(labels.shape) > share
+    missing[np.arange(n), rng.integers(len(rows), size=n)] = False
+    return CrowdSample(np.where(missing, -1, labels), truth, rows, shares)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -23,6 +25,7 @@ def clusters_as_components(
 ) -> ViewParameters:
     """k-means on the first samples, all views side by side with columns of unit variance."""
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     batch = _first_samples(source, columns.n)
     parts = []
@@ -33,7 +36,9 @@ def clusters_as_components(
     rows = np.hstack(parts)
     rows += 1e-9 * rng.standard_normal(rows.shape)  # equal rows still make k clusters
     clusters = KMeans(n_components, n_init=3, random_state=int(rng.integers(2**31)))
-    labels = clusters.fit_predict(rows, sample_weight=batch.weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters: EM sorts it out
+        labels = clusters.fit_predict(rows, sample_weight=batch.weights)
     shares = np.eye(n_components)[labels] * batch.row_weights()[:, None]
     shares += 1e-3 * batch.row_weights().mean() / n_components  # no component is empty
     means = tuple(np.zeros((n_components, d)) for d in columns.widths)

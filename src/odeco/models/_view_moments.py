@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
 from odeco.kernels.threads import single_threaded_blas, sum_batches
-from odeco.moments.views import ColumnSums, ViewBasis, ViewMoments, ViewPairs
+from odeco.moments.views import PAIRS, ColumnSums, ViewBasis, ViewMoments, ViewPairs
 from odeco.sources.views import ViewSource, as_view_source
 from odeco.symmetrization import ViewComponents, recover_views, three_groups
 
@@ -37,15 +37,12 @@ class BasisSearch:
     ----------
     basis : ViewBasis
     singular_values : (m,)
-        For each place the smallest, over the three groups, of the singular values of a group's pairs (columns of unit
-        variance): the rank that all views have in common.
-    noise : (m,)
-        About the largest singular value that noise of unit variance shows beside so many directions of signal.
+        Of the pairs of groups, columns of unit variance, each over the largest that noise alone would show beside the
+        directions before it; for each place the smallest of the three pairs.
     """
 
     basis: ViewBasis
     singular_values: Floats
-    noise: Floats
     n_passes: int
 
 
@@ -82,10 +79,11 @@ class ViewSolution:
         return self.search.n_passes + 2
 
     @property
-    def noise(self) -> Floats:
-        """Sampling noise of the singular values: that of the columns within components, of unit variance in all."""
-        shares = [v[t > 0] / t[t > 0] for v, t in zip(self.variances, self.columns.variances, strict=True)]
-        return np.asarray(self.search.noise * np.concatenate(shares).mean())
+    def noise(self) -> float:
+        """Level of noise in the singular values of the search: the share of a column's variance within components."""
+        pairs = zip(self.variances, self.columns.variances, strict=True)
+        shares = [float(np.mean(within[total > 0] / total[total > 0])) for within, total in pairs if total.any()]
+        return float(np.mean(shares)) if shares else 1.0
 
     @property
     def suggested_components(self) -> int:
@@ -198,14 +196,9 @@ def find_basis(
         pairs = ViewPairs.over(source, basis)
         kept = rank if product == n_products - 1 else width
         with single_threaded_blas():  # small: BLAS threads would wait for one another longer than they work
-            found = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
-        directions = [block for block, _ in found]
-    shortest = min(values.size for _, values in found)
-    common = np.min([values[:shortest] for _, values in found], axis=0)
-    left = np.maximum(max(totals) - np.arange(shortest), 1)
-    noise = 2 * np.sqrt(left / columns.weight)  # the largest singular value of d x d noise of variance 1 / n
+            directions = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
     basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
-    return BasisSearch(basis, common, noise, n_products)
+    return BasisSearch(basis, _above_noise(pairs, groups, scales, columns.weight), n_products)
 
 
 def column_scale(variance: Floats, counts: bool) -> Floats:
@@ -230,23 +223,41 @@ def split_groups(
 
 def _leading(
     pairs: ViewPairs, group: tuple[int, ...], scales: Sequence[Floats], index: int, n_directions: int
-) -> tuple[Floats, Floats]:
-    """Leading left singular vectors of the pairs of a group with the other two, each pair of norm 1.
-
-    Also the smaller of the two pairs' singular values, place by place.
-    """
-    blocks, values = [], []
+) -> Floats:
+    """Leading left singular vectors of the pairs of a group with the other two, each pair of norm 1."""
+    blocks = []
     for other in (g for g in range(3) if g != index):
-        block = np.vstack([scales[t][:, None] * pairs.cross(t, other) for t in group])
-        values.append(_singular_values(block))
+        block = _scaled_pair(pairs, group, other, scales)
         norm = float(np.linalg.norm(block))
         blocks.append(block / norm if norm > 0 else block)
-    joined, shortest = np.hstack(blocks), min(map(len, values))
-    smaller = np.minimum(values[0][:shortest], values[1][:shortest])
+    joined = np.hstack(blocks)
     if joined.shape[0] <= joined.shape[1]:  # the Gram matrix is small, and half of the digits are enough for a range
-        return np.asarray(np.linalg.eigh(joined @ joined.T)[1][:, ::-1][:, :n_directions]), smaller
+        return np.asarray(np.linalg.eigh(joined @ joined.T)[1][:, ::-1][:, :n_directions])
     basis, triangle = np.linalg.qr(joined)
-    return basis @ np.linalg.svd(triangle)[0][:, :n_directions], smaller
+    return np.asarray(basis @ np.linalg.svd(triangle)[0][:, :n_directions])
+
+
+def _scaled_pair(pairs: ViewPairs, group: tuple[int, ...], other: int, scales: Sequence[Floats]) -> Floats:
+    return np.vstack([scales[t][:, None] * pairs.cross(t, other) for t in group])
+
+
+def _above_noise(
+    pairs: ViewPairs, groups: tuple[tuple[int, ...], ...], scales: Sequence[Floats], weight: float
+) -> Floats:
+    """`BasisSearch.singular_values`.
+
+    Noise of variance 1 / n on d x e entries has singular values up to (sqrt(d) + sqrt(e)) / sqrt(n); directions of
+    signal take one from d and e each.
+    """
+    alive = [sum(int(np.count_nonzero(scales[t])) for t in group) for group in groups]
+    ratios = []
+    for first, second in PAIRS:
+        values = _singular_values(_scaled_pair(pairs, groups[first], second, scales))
+        place = np.arange(values.size)
+        edge = sum(np.sqrt(np.maximum(alive[g] - place, 1)) for g in (first, second)) / np.sqrt(weight)
+        ratios.append(values / edge)
+    shortest = min(map(len, ratios))
+    return np.asarray(np.min([ratio[:shortest] for ratio in ratios], axis=0))
 
 
 def _singular_values(block: Floats) -> Floats:

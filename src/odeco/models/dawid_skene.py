@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
+from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.kernels.threads import single_threaded_blas
@@ -34,6 +35,7 @@ Floats = NDArray[np.float64]
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
 # Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
 _START_SHARE = 0.25
+_MOST_CLASSES = 100  # that are taken for classes without being asked
 _SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
 
 
@@ -154,6 +156,8 @@ class DawidSkene(MixtureEstimator):
         its chunk has them all.
         """
         self._check_parameters()
+        if self.layout == "long":
+            raise ValueError("partial_fit takes wide rows, whole items at a time: layout='long' is for fit.")
         stream: list[CrowdMoments] | None = getattr(self, "_stream", None)
         if stream is None:
             known = None if classes is None else np.unique(np.asarray(classes))
@@ -182,7 +186,7 @@ class DawidSkene(MixtureEstimator):
             try:
                 starts.append(self._solve(moments, k, rng))
             except MomentError as error:
-                errors.append(str(error))
+                errors.append(f"groups of annotators as views: {error}")
         return starts, errors
 
     def _solve(self, moments: CrowdMoments, k: int, rng: np.random.Generator) -> CrowdSolution:
@@ -259,6 +263,11 @@ class DawidSkene(MixtureEstimator):
         self.items_, self.annotators_, self.layout_ = crowd.items, crowd.workers, crowd.layout
         self.given_labels_, self.n_features_in_ = crowd.classes, len(crowd.workers)
         k = len(crowd.classes) if self.n_classes is None else int(self.n_classes)
+        if self.n_classes is None and k > _MOST_CLASSES:
+            raise ValueError(
+                f"X has {k} different labels: say n_classes if they are classes, or the layout ({crowd.layout!r} was "
+                "taken) if they are not."
+            )
         if k > len(crowd.classes):
             shown = ", ".join(map(repr, crowd.classes[:5].tolist()))
             raise ValueError(
@@ -280,8 +289,9 @@ class DawidSkene(MixtureEstimator):
         return alignment
 
     def _naming(self, alignment: Alignment) -> list[str]:
+        own, given = self.classes_.tolist(), self.given_labels_.tolist()
         return [
-            f"class {self.classes_[i]!r} is labelled {self.given_labels_[label]!r} more often than by its own name: "
+            f"class {own[i]!r} is labelled {given[label]!r} more often than by its own name: "
             "the names of the classes are in doubt. Use a few items with known truth to check them."
             for i, label in alignment.doubtful
         ]
@@ -309,6 +319,7 @@ class DawidSkene(MixtureEstimator):
             check_integer("n_classes", self.n_classes)
         check_choice("layout", self.layout, ("auto", "wide", "long"))
         check_choice("refine", self.refine, _REFINE)
+        check_choice("method", self.method, tuple(METHODS))
         check_integer("n_init", self.n_init)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco._random import RandomState, as_generator
+from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.kernels.threads import single_threaded_blas, sum_batches
@@ -271,6 +272,7 @@ class MultiViewMixture(MixtureEstimator):
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components)
         check_choice("refine", self.refine, _REFINE)
+        check_choice("method", self.method, tuple(METHODS))
         check_integer("max_iter", self.max_iter)
         check_integer("basis_size", self.basis_size)
         check_number("tol", self.tol)

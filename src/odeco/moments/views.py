@@ -130,7 +130,7 @@ class ColumnSums:
                 rows = block - self._shifts[t]
                 self._sums[t] += weights @ rows
                 self._squares[t] += weights @ np.square(rows)
-        self.n += len(batch)
+        self.n += int(np.count_nonzero(weights))  # samples of weight 0 are not there
         self.weight += float(weights.sum())
         return self
 

@@ -100,7 +100,7 @@ def _plain(column: Values) -> Values:
 
 
 def _is_nothing(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT", "")
+    return value is None or str(value) in ("<NA>", "NaT", "nan", "") or bool(value != value)
 
 
 def _missing(column: Values) -> NDArray[np.bool_]:
@@ -111,10 +111,10 @@ def _missing(column: Values) -> NDArray[np.bool_]:
 
 
 def _looks_long(columns: list[Values], names: list[str] | None) -> bool:
-    if len(columns) != 3:
-        return False
     if names is not None:
         return _named_columns(names) is not None
+    if len(columns) != 3:
+        return False
     first, second, third = columns
     if any(_missing(column).any() for column in (first, second)):
         return False

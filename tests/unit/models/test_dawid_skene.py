@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from odeco import DawidSkene, MomentWarning
 from odeco.exceptions import MomentError
+from odeco.sources.crowd import read_labels
 from tests.oracles.view_moments import crowd_posterior
 
 W, K = 12, 3
@@ -280,6 +281,7 @@ def test_bad_labels(X, message):
         ({"n_classes": 0}, "n_classes"),
         ({"layout": "tall"}, "layout must be one of"),
         ({"refine": "vb"}, "refine must be one of"),
+        ({"method": "magic"}, "method must be one of"),
         ({"n_init": 0}, "n_init"),
         ({"smoothing": 0}, "smoothing must be positive"),
         ({"tol": -1}, "tol"),
@@ -309,3 +311,30 @@ def test_bad_rows_at_predict_time():
         DawidSkene(K, layout="wide").fit(rows)
     with pytest.raises(ValueError, match="not fitted"):
         DawidSkene(K).predict(labels)
+    with pytest.raises(ValueError, match="wide rows"):
+        DawidSkene(K, layout="long").partial_fit(rows)
+    with pytest.raises(ValueError, match="300 different labels: say n_classes"):
+        DawidSkene(layout="wide").fit(rows)
+
+
+@pytest.mark.parametrize(
+    ("X", "layout"),
+    [
+        (np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1]]), "wide"),
+        (np.array([[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0], [2, 0, 1]]), "long"),  # items are no labels
+        (np.array([["a", "w", "yes"], ["a", "v", "no"], ["b", "w", "no"], ["c", "v", "no"]]), "long"),
+        (pd.DataFrame({"task_id": [0, 1], "worker_id": [0, 0], "answer": [1, 0], "seconds": [3.0, 4.0]}), "long"),
+        (pd.DataFrame({"ann1": [0, 1], "ann2": [0, 1], "ann3": [1, 0]}), "wide"),
+        (np.array([[0, 1, np.nan], [1, 1, 1], [np.nan, 0, 1]]), "wide"),
+    ],
+)
+def test_layouts_are_told_apart(X, layout):
+    assert read_labels(X).layout == layout
+
+
+def test_every_kind_of_nothing_is_missing():
+    for nothing in (None, np.nan, pd.NA, ""):
+        votes = read_labels(np.array([["a", nothing], ["b", "a"]], dtype=object)).votes
+        assert votes.sum() == 3
+    votes = read_labels(np.ma.masked_array([[0, 1], [1, 0]], [[False, True], [False, False]])).votes
+    assert votes.toarray().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0]]

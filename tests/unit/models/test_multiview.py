@@ -150,6 +150,15 @@ def test_sample_weight_is_repetition():
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-8)
 
 
+def test_samples_of_weight_zero_are_not_there():
+    views, *_ = draw(100)
+    with pytest.raises(ValueError, match="n_samples=1 is smaller"):
+        MultiViewMixture(2).fit(views, sample_weight=np.eye(100)[0])
+    for weights in (-np.ones(100), np.ones(3), np.full(100, np.nan), np.zeros(100)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            MultiViewMixture(2).fit(views, sample_weight=weights)
+
+
 def test_sources_and_streams():
     views, _, means, _ = draw(12_000)
 
@@ -282,6 +291,7 @@ def test_bad_views(X, message):
         ({"likelihood": ["gaussian"]}, "1 entries for 3 views"),
         ({"likelihood": "poisson"}, "view 0 must hold no negative numbers"),
         ({"likelihood": "bernoulli"}, "view 0 must hold only 0 and 1"),
+        ({"method": "magic"}, "method must be one of"),
         ({"tol": -1.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"smoothing": -1}, "smoothing"),
