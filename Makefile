@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-multiview clean
+.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-multiview bench-product-mixture clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ bench-ica: $(VENV)/.installed-bench ## ICA: the same
 
 bench-multiview: $(VENV)/.installed-bench ## multi-view mixtures and crowd labels: the same
 	@$(PY) -m benchmarks multiview
+
+bench-product-mixture: $(VENV)/.installed-bench ## product mixtures and latent classes: the same (a quarter of an hour)
+	@$(PY) -m benchmarks product_mixture
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,7 +9,7 @@ import typer
 
 from benchmarks import harness
 
-NAMES = ["decomposition", "topics", "ica", "multiview"]
+NAMES = ["decomposition", "topics", "ica", "multiview", "product_mixture"]
 
 
 def main(

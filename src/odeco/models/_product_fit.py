@@ -132,7 +132,7 @@ def _moments(
         if needs_lift(schema, k) and options.method != "views":
             return _lifted(source, schema, options, rng, report)
         if options.method == "views" and k > 1:
-            start, found = views_start(source, schema, k, rng)
+            start, found = views_start(source, schema, k, rng, polish=options.refine is not None)
             report.details.update(found)
             report.steps.append("three views")
         else:

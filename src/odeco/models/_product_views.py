@@ -23,9 +23,12 @@ _EPSILON, _DELTA = 0.5, 0.1
 
 
 def views_start(
-    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator
+    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator, *, polish: bool = False
 ) -> tuple[ProductStart, dict[str, object]]:
-    """The moment estimate from three views (Theorem 3.6), and what Proposition 3.2 says of the partition."""
+    """The moment estimate from three views (Theorem 3.6), and what Proposition 3.2 says of the partition.
+
+    `polish` fits the cross moments by least squares from there.
+    """
     marginals = ProductMarginals(first_look(source, schema)).update_all(source)
     summary = summarize(marginals, marginals.variance)
     groups = random_partition(len(schema), rng)
@@ -33,7 +36,7 @@ def views_start(
     members = [np.flatnonzero(groups[owner] == t) for t in range(3)]
     if min(map(len, members)) == 0:
         raise MomentError(f"{len(schema)} columns cannot be parted into three views: at least 3 are needed.")
-    solution = solve_views(_Views(source, summary, members), n_components, rng)
+    solution = solve_views(_Views(source, summary, members), n_components, rng, polish=polish)
     means = np.empty((n_components, owner.size))
     variances = np.empty(owner.size)
     for places, mean, variance in zip(members, solution.means, solution.variances, strict=True):

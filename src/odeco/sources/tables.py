@@ -158,7 +158,7 @@ class Schema:
 
     def with_missing(self, values: Floats) -> Schema:
         """The same, with columns marked that have missing values here."""
-        gone = np.isnan(values).any(axis=0)
+        gone = np.atleast_1d(np.isnan(values).any(axis=0))
         return Schema(tuple(replace(c, missing=c.missing or bool(g)) for c, g in zip(self.columns, gone, strict=True)))
 
     @property
