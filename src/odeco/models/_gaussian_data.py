@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from odeco.models._gaussian_moments import SphericalMoments
 from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.cumulants import SecondMoments
-from odeco.moments.vectors import ProjectedRows, VectorMoments, project_rows, sum_over
+from odeco.moments.vectors import FastSecondMoments, ProjectedRows, VectorMoments, project_rows, sum_over
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, single_is_enough
 from odeco.refinement.loop import StoppingRule
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource
 from odeco.tensors import multilinear
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.floating]
 
 SPHERICAL = ("spherical", "tied_spherical")
+# Features of rows are kept from step to step up to this size.
+_KEPT_BYTES = 2**28
 # Projected rows that a thread works on at a time.
 _BATCH = 8192
 # From here on rows are projected in single precision and summed in double: the rounding, about 1e-6, is far below the
@@ -62,11 +65,13 @@ class Description:
         return np.where(nothing, mean if mean > 0 else 1.0, variances)
 
 
-def describe_rows(source: DenseSource, n_components: int) -> Description:
-    """Pass 1: mean, covariance, principal directions."""
+def describe_rows(source: DenseSource, n_components: int, *, fast: bool = False) -> Description:
+    """Pass 1: mean, covariance, principal directions; `fast`: in single precision where rows are many."""
     d = source.n_features
-    first = next(iter(source)).rows[:1024].mean(axis=0, dtype=np.float64)
-    second = sum_over(source, lambda: SecondMoments(d, first))
+    batch = next(iter(source))
+    shift = batch.rows[:1024].mean(axis=0, dtype=np.float64)
+    kind = FastSecondMoments if fast and len(batch) >= DENSE_BATCH_SIZE else SecondMoments
+    second = sum_over(source, lambda: kind(d, shift))
     covariance = second.covariance
     values, vectors = np.linalg.eigh(covariance)
     directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(d, n_components)])
@@ -123,6 +128,7 @@ class Problem:
     rows: ProjectedRows
     directions: Floats
     rng: np.random.Generator
+    kept: dict[str, dict[tuple[str, int], Rows]] = field(default_factory=dict)
 
 
 def limits(problem: Problem, parameters: GaussianParameters) -> dict[str, Any]:
@@ -139,11 +145,12 @@ def reduced_points(problem: Problem, step: int = 1) -> Points:
     rows = problem.rows
     z, weights = rows.z[::step], None if rows.weights is None else rows.weights[::step]
     rest = np.maximum(rows.squares[::step] - np.einsum("ij,ij->i", z, z), 0)
+    kept: dict[tuple[str, int], Rows] = {}
     batches = [
         DenseBatch(z[low : low + _BATCH], None if weights is None else weights[low : low + _BATCH])
         for low in range(0, len(z), _BATCH)
     ]
-    return Points(batches, None, z.dtype, problem.description.dimension, rest)
+    return Points(batches, None, z.dtype, problem.description.dimension, rest, kept)
 
 
 def whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
@@ -152,8 +159,10 @@ def whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
     enough = problem.rows.z.dtype == np.float32 and single_is_enough(
         parameters, float(problem.rows.squares.max()), description.column_variances
     )
-    dtype = np.float32 if enough else np.float64
-    return Points(problem.source, description.mean, dtype, description.dimension)
+    dtype = np.dtype(np.float32 if enough else np.float64)
+    fits = description.n * (description.dimension + 2) * dtype.itemsize <= _KEPT_BYTES
+    kept = problem.kept.setdefault(dtype.name, {}) if fits else None
+    return Points(problem.source, description.mean, dtype, description.dimension, kept=kept)
 
 
 class Stream:

@@ -60,7 +60,7 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
             "returns a new iterator at each call (or a list of batches), or use partial_fit."
         )
     k = options.n_components
-    description = describe_rows(source, k)
+    description = describe_rows(source, k, fast=k > 1 and options.covariance_type in SPHERICAL)
     check_enough(description.n, k)
     if k == 1:
         return _one_component(description, options)

@@ -113,13 +113,14 @@ def _groups(points: Points, known: GaussianParameters) -> list[_Group]:
 
     def part(batch: DenseBatch, first: int) -> tuple[list[Rows], ...]:
         rows, residuals, scales, weights = [], [], [], []
-        for (y, _, ones), (shares, _, _) in zip(points.blocks(batch, first), shares_of(batch, first), strict=True):
-            some, own = y[::step], shares[:, ::step].T
+        blocks = points.blocks(known.covariance_type, batch, first)
+        for (features, ones), (shares, _, _) in zip(blocks, shares_of(batch, first), strict=True):
+            some, own = features[::step, : points.dimension], shares[:, ::step].T
             scale = own @ inverse_roots
             rows.append(some)
             residuals.append((some - own @ means) * scale[:, None])
             scales.append(scale)
-            weights.append(np.ones(len(some), dtype=y.dtype) if ones is None else ones[::step].astype(y.dtype))
+            weights.append(np.ones(len(some), dtype=some.dtype) if ones is None else ones[::step].astype(some.dtype))
         return rows, residuals, scales, weights
 
     parts = over_batches(points, part)

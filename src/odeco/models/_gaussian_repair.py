@@ -34,6 +34,8 @@ _SUSPECT = 2.0
 _GAIN = 1.0
 # Rows per dimension below which residuals say nothing of directions.
 _LEAST_ROWS = 20
+# Share of the average weight below which a component is looked at: those that explained nothing had less than 0.2.
+_LIGHT = 0.4
 # Weight of a candidate, as a share of the average.
 _WEIGHT = 0.3
 
@@ -42,6 +44,8 @@ def repair(problem: Problem, state: GaussianParameters, suspected: bool) -> tupl
     """Exchange components while that is likelier; returns the parameters and the number of exchanges."""
     d, n = problem.description.dimension, problem.description.weight
     if n < _LEAST_ROWS * d:
+        return state, 0
+    if not suspected and state.weights.min() > _LIGHT / state.weights.size:
         return state, 0
     by_chance = (d + 2) / n
     for n_exchanges in range(_ROUNDS):

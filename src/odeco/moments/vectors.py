@@ -17,12 +17,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric
-from odeco.moments.cumulants import DenseMoments
+from odeco.moments.cumulants import DenseMoments, SecondMoments
 from odeco.sources.dense import DenseBatch
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 SomeMoments = TypeVar("SomeMoments", bound=DenseMoments)
+
+
+class FastSecondMoments(SecondMoments):
+    """`SecondMoments` with products in single precision, sums in double: half the time, 1e-6 of the entries lost."""
+
+    def _update(self, batch: DenseBatch) -> None:
+        for start in range(0, len(batch), ROWS_PER_BLOCK):
+            block = slice(start, start + ROWS_PER_BLOCK)
+            y = centred(batch.rows[block], self.shift, np.float32)
+            if batch.weights is None:
+                self._gram[0, 1:] += y.sum(axis=0, dtype=np.float64)
+            else:
+                roots = np.sqrt(batch.weights[block]).astype(np.float32)
+                y *= roots[:, None]
+                self._gram[0, 1:] += roots @ y
+            self._gram[1:, 1:] += y.T @ y
 
 
 class VectorMoments(DenseMoments):
@@ -144,7 +160,9 @@ class VectorMoments(DenseMoments):
 
 def centred(rows: Rows, shift: Floats, dtype: Any) -> Rows:
     """``rows - shift``, subtracted in the precision of the rows, then cast: few digits of a large offset are lost."""
-    return np.asarray((rows - shift.astype(rows.dtype)).astype(dtype, copy=False))
+    out = np.empty(rows.shape, dtype=dtype)
+    np.subtract(rows, shift.astype(rows.dtype), out=out, casting="same_kind")
+    return out
 
 
 @dataclass(frozen=True, eq=False)

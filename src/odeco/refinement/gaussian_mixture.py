@@ -60,7 +60,7 @@ class Points:
     """Rows that EM can read again and again: batches, the origin they are taken about, the dtype of the products.
 
     ``rest`` are squared norms of what was projected out of each row, where rows are projections; ``dimension`` is that
-    of the data all the same.
+    of the data all the same. Features are formed once and for all where ``kept`` is an (empty) dictionary.
     """
 
     batches: Iterable[DenseBatch]
@@ -68,16 +68,38 @@ class Points:
     dtype: Any
     dimension: int
     rest: Rows | None = None
+    kept: dict[tuple[str, int], Rows] | None = field(default=None, repr=False)
 
-    def blocks(self, batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Rows | None, Floats | None]]:
-        """Rows about the origin, the squares left of them, their weights; ``first`` is the batch's place among all."""
+    def blocks(self, kind: str, batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Floats | None]]:
+        """Features of rows about the origin, and their weights; ``first`` is the batch's place among all rows."""
+        family = "spherical" if kind == "tied_spherical" else kind
         for low in range(0, len(batch), _ROWS):
-            high = min(low + _ROWS, len(batch))
-            y = batch.rows[low:high]
-            if self.origin is not None:
-                y = y - self.origin.astype(y.dtype)
-            rest = None if self.rest is None else self.rest[first + low : first + high]
-            yield y.astype(self.dtype, copy=False), rest, None if batch.weights is None else batch.weights[low:high]
+            key = (family, first + low)
+            features = None if self.kept is None else self.kept.get(key)
+            if features is None:
+                features = self._features(family, batch.rows[low : low + _ROWS], first + low)
+                if self.kept is not None:
+                    self.kept[key] = features
+            yield features, None if batch.weights is None else batch.weights[low : low + _ROWS]
+
+    def _features(self, kind: str, rows: Rows, first: int) -> Rows:
+        """What log densities are linear in: (y, ||y||^2 + rest, 1), (y, y^2, 1), or (y, 1)."""
+        m, p = rows.shape
+        extra = {"spherical": 2, "diag": p + 1}.get(kind, 1)
+        features = np.empty((m, p + extra), dtype=self.dtype)
+        y = features[:, :p]
+        if self.origin is None:
+            y[:] = rows
+        else:  # in the precision of the rows: few digits of a large offset are lost
+            np.subtract(rows, self.origin.astype(rows.dtype), out=y, casting="same_kind")
+        features[:, -1] = 1.0
+        if kind == "diag":
+            np.multiply(y, y, out=features[:, p : 2 * p])
+        elif kind == "spherical":
+            np.einsum("ij,ij->i", y, y, out=features[:, p])
+            if self.rest is not None:
+                features[:, p] += self.rest[first : first + m]
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +175,7 @@ def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
     joint = joint_densities(parameters, points.dimension, points.dtype)
     kind, parts, first = parameters.covariance_type, [], 0
     for batch in points.batches:
-        parts += [joint(features_of(kind, y, rest)).T for y, rest, _ in points.blocks(batch, first)]
+        parts += [joint(features).T for features, _ in points.blocks(kind, batch, first)]
         first += len(batch)
     return np.concatenate(parts).astype(np.float64, copy=False)
 
@@ -165,8 +187,8 @@ def posteriors_of(
     joint, kind = joint_densities(parameters, points.dimension, points.dtype), parameters.covariance_type
 
     def blocks(batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Rows, Floats | None]]:
-        for y, rest, weights in points.blocks(batch, first):
-            yield *normalize(joint(features_of(kind, y, rest))), weights
+        for features, weights in points.blocks(kind, batch, first):
+            yield *normalize(joint(features)), weights
 
     return blocks
 
@@ -188,16 +210,16 @@ class _Pass:
 
     def __call__(self, batch: DenseBatch, first: int) -> Sums:
         total: Sums | None = None
-        for y, rest, weights in self.points.blocks(batch, first):
-            features = features_of(self.kind, y, rest)
+        for features, weights in self.points.blocks(self.kind, batch, first):
             shares, values = normalize(self.joint(features))
             if weights is None:
-                value, weight = float(values.sum(dtype=np.float64)), float(len(y))
+                value, weight = float(values.sum(dtype=np.float64)), float(values.size)
             else:
                 value, weight = float(weights @ values), float(weights.sum())
                 shares *= weights.astype(shares.dtype)
             products = None
             if self.kind == "full":
+                y = features[:, :-1]
                 products = np.stack([(y.T * share) @ y for share in shares]).astype(np.float64)
             part = Sums(value, weight, (shares @ features).astype(np.float64), products)
             total = part if total is None else total + part
@@ -213,20 +235,6 @@ def normalize(joint: Rows) -> tuple[Rows, Rows]:
     totals = joint.sum(axis=0)
     joint /= totals
     return joint, highest + np.log(totals)
-
-
-def features_of(covariance_type: str, y: Rows, rest: Rows | None) -> Rows:
-    """What log densities are linear in: (y, ||y||^2 + rest, 1), (y, y^2, 1), or (y, 1)."""
-    m, p = y.shape
-    extra = {"spherical": 2, "tied_spherical": 2, "diag": p + 1}.get(covariance_type, 1)
-    features = np.empty((m, p + extra), dtype=y.dtype)
-    features[:, :p], features[:, -1] = y, 1.0
-    if covariance_type == "diag":
-        np.multiply(y, y, out=features[:, p : 2 * p])
-    elif extra == 2:
-        squares = np.einsum("ij,ij->i", y, y)
-        features[:, p] = squares if rest is None else squares + rest
-    return features
 
 
 def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) -> Callable[[Rows], Rows]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
     Points,
-    features_of,
     joint_densities,
     normalize,
     over_batches,
@@ -111,10 +110,9 @@ class _Scores:
         return self._to_unit(np.sum([p[1] for p in parts], axis=0) / sum(p[0] for p in parts))
 
     def _blocks(self, batch: DenseBatch, first: int):  # type: ignore[no-untyped-def]
-        for y, rest, weights in self.points.blocks(batch, first):
-            features = features_of(self.kind, y, rest)
+        for features, weights in self.points.blocks(self.kind, batch, first):
             shares, values = normalize(self.joint(features))
-            ones = np.ones(len(y)) if weights is None else weights
+            ones = np.ones(len(features)) if weights is None else weights
             yield features, shares, values, ones.astype(shares.dtype)
 
     def _width(self) -> tuple[int, int]:
