@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +62,8 @@ class DawidSkene(MixtureEstimator):
         three columns whose pairs (first, second) never repeat and whose first column has more values than the third and
         not only labels; all else for wide. `layout_` says what was decided.
     n_init : int
-        Random groupings of the workers; the one with the best posterior after EM is kept.
+        Random groupings of the workers. EM starts from each of them, and from majority votes; the best posterior is
+        kept, and `diagnostics_` says what it came from.
     refine : {"auto", "em", "one-step", "least-squares", None}
         "least-squares" fits the moments of the groups, from the theorem's estimate. "auto", "em" go on with EM to
         convergence, "one-step" with one step of it. None: the theorem alone. Without EM the estimates of all groupings
@@ -137,12 +139,12 @@ class DawidSkene(MixtureEstimator):
         rng = as_generator(self.random_state)
         with single_threaded_blas():  # matrices of the size of the classes
             starts, errors = self._starts(crowd, k, weights, rng)
-        if not starts:
-            if self.refine in (None, "least-squares"):
-                raise MomentError(errors[0])
+        if self.refine not in (None, "least-squares"):  # votes are one more start of EM, or the only one
             shape = (len(crowd.workers), k, len(crowd.classes))
-            start = majority_parameters(crowd.votes, shape, weights, self.smoothing)
-            starts = [CrowdSolution(start)]
+            votes = majority_parameters(crowd.votes, shape, weights, self.smoothing)
+            starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
+        elif not starts:
+            raise MomentError(errors[0])
         self._polish(crowd, starts, weights, errors)
         return self
 
@@ -199,7 +201,7 @@ class DawidSkene(MixtureEstimator):
         n = float(weights.sum())
         by_worker = np.asarray((weights @ crowd.votes).reshape(len(crowd.workers), -1).sum(axis=1))
         if steps == 0:
-            best, refinement, objectives = average_solutions(starts, by_worker), None, []
+            best, refinement, objectives, winner = average_solutions(starts, by_worker), None, [], 0
         else:
             runs = [self._run(crowd, start, weights, steps) for start in starts]
             objectives = [n * run.objective for run in runs]
@@ -214,6 +216,7 @@ class DawidSkene(MixtureEstimator):
         details = {
             "refinement": None if refinement is None else refinement.trace,
             "objectives": objectives,
+            "start": "majority votes" if objectives and winner == len(starts) - 1 else "moments",
             "best_replicated": same,
             "failed_groupings": len(errors),
             "diagonal": alignment.diagonal,
@@ -223,8 +226,12 @@ class DawidSkene(MixtureEstimator):
         empty = int(np.count_nonzero(crowd.n_labels == 0))
         if empty:
             advice.append(f"{empty} of {len(crowd)} items have no label: all that is known of them is weights_.")
-        start = f"moments of {len(starts)} groupings of the workers" if moments else "majority votes"
-        method = start if refinement is None else f"{start}, then {self.n_iter_} EM steps"
+        groupings = f"moments of {int(self.n_init) - len(errors)} groupings of the workers"
+        if refinement is None:
+            method = groupings
+        else:
+            start = f"{groupings} and majority votes" if moments else "majority votes"
+            method = f"{start}, then {self.n_iter_} EM steps"
         self._report(best, method, [*advice, *self._naming(alignment)], details)
 
     def _run(self, crowd: CrowdLabels, start: CrowdSolution, weights: Floats, steps: int) -> CrowdRefinement:
