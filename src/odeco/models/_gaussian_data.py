@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from odeco.models._gaussian_moments import SphericalMoments
 from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.cumulants import SecondMoments
-from odeco.moments.vectors import FastSecondMoments, ProjectedRows, VectorMoments, project_rows, sum_over
+from odeco.moments.vectors import (
+    ColumnMoments,
+    FastSecondMoments,
+    ProjectedRows,
+    VectorMoments,
+    leading_directions,
+    project_rows,
+    sum_over,
+)
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, single_is_enough
 from odeco.refinement.loop import StoppingRule
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource
@@ -23,6 +31,8 @@ Rows = NDArray[np.floating]
 SPHERICAL = ("spherical", "tied_spherical")
 # Features of rows are kept from step to step up to this size.
 _KEPT_BYTES = 2**28
+# Columns up to which the covariance is formed: its n d^2 operations then take less than an EM step or two.
+_MOST_COLUMNS = 300
 # Projected rows that a thread works on at a time.
 _BATCH = 8192
 # From here on rows are projected in single precision and summed in double: the rounding, about 1e-6, is far below the
@@ -38,12 +48,13 @@ _SLACK = 2
 class Description:
     """First and second moments of all rows, and the principal directions.
 
-    ``directions`` (d, r) are orthonormal, r = min(d, k); ``eigenvalues`` go with them, or with all d where they are
-    known.
+    ``directions`` (d, r) are orthonormal, r = min(d, k); ``eigenvalues`` go with them, or with all d where the
+    covariance was formed; it is None where columns are many and components spheres or axis-aligned.
     """
 
     mean: Floats = field(repr=False)
-    covariance: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
+    covariance: Floats | None = field(repr=False)
     eigenvalues: Floats = field(repr=False)
     directions: Floats = field(repr=False)
     n: int
@@ -58,24 +69,38 @@ class Description:
     @property
     def column_variances(self) -> Floats:
         """Variance of each column; where that is 0, the mean over all columns, or 1 where all are constant."""
-        variances = np.maximum(np.diag(self.covariance), 0.0)
-        mean = float(variances.mean())
+        mean = float(self.variances.mean())
         # A constant column has rounding for a variance: squares of its size, times the precision.
-        nothing = variances <= 1e3 * np.finfo(np.float64).eps ** 2 * self.mean**2
-        return np.where(nothing, mean if mean > 0 else 1.0, variances)
+        nothing = self.variances <= 1e3 * np.finfo(np.float64).eps ** 2 * self.mean**2
+        return np.where(nothing, mean if mean > 0 else 1.0, self.variances)
 
 
-def describe_rows(source: DenseSource, n_components: int, *, fast: bool = False) -> Description:
-    """Pass 1: mean, covariance, principal directions; `fast`: in single precision where rows are many."""
-    d = source.n_features
+def describe_rows(
+    source: DenseSource, n_components: int, rng: np.random.Generator, *, exact: bool = True
+) -> Description:
+    """Pass 1: mean, covariance, principal directions.
+
+    Unless `exact`, in single precision where rows are many, and by random products where columns are (5 passes).
+    """
+    d, width = source.n_features, min(source.n_features, n_components)
     batch = next(iter(source))
     shift = batch.rows[:1024].mean(axis=0, dtype=np.float64)
-    kind = FastSecondMoments if fast and len(batch) >= DENSE_BATCH_SIZE else SecondMoments
+    many = not exact and len(batch) >= DENSE_BATCH_SIZE
+    if not exact and d > max(_MOST_COLUMNS, 10 * n_components):
+        columns = sum_over(source, lambda: ColumnMoments(d, shift))
+        values, vectors = leading_directions(source, columns.mean, width, rng)
+        return Description(
+            columns.mean, columns.variances, None, values, vectors, columns.n, columns.weight, source.dtype
+        )
+    kind = FastSecondMoments if many else SecondMoments
     second = sum_over(source, lambda: kind(d, shift))
     covariance = second.covariance
     values, vectors = np.linalg.eigh(covariance)
-    directions = np.ascontiguousarray(vectors[:, ::-1][:, : min(d, n_components)])
-    return Description(second.mean, covariance, values[::-1].copy(), directions, second.n, second.weight, source.dtype)
+    directions = np.ascontiguousarray(vectors[:, ::-1][:, :width])
+    variances = np.maximum(np.diag(covariance), 0.0)
+    return Description(
+        second.mean, variances, covariance, values[::-1].copy(), directions, second.n, second.weight, source.dtype
+    )
 
 
 def project(source: DenseSource, description: Description, width: int) -> ProjectedRows:
@@ -100,7 +125,7 @@ def spherical_moments(rows: ProjectedRows, description: Description) -> Spherica
         description.eigenvalues,
         sums.third,
         sums.radial,
-        float(np.trace(description.covariance)),
+        float(description.variances.sum()),
         description.dimension,
         description.weight,
     )

@@ -60,7 +60,8 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
             "returns a new iterator at each call (or a list of batches), or use partial_fit."
         )
     k = options.n_components
-    description = describe_rows(source, k, fast=k > 1 and options.covariance_type in SPHERICAL)
+    exact = k == 1 or options.covariance_type in ("full", "tied")
+    description = describe_rows(source, k, rng, exact=exact)
     check_enough(description.n, k)
     if k == 1:
         return _one_component(description, options)
@@ -209,6 +210,7 @@ def _one_component(description: Description, options: Options) -> Fitted:
     """One Gaussian has its maximum of the likelihood in closed form."""
     floor = options.floor * description.column_variances
     covariance, d = description.covariance, description.dimension
+    assert covariance is not None
     variances = np.maximum(np.diag(covariance), floor)
     spherical = max(float(np.trace(covariance)) / d, float(floor.mean()))
     covariances: Any = {

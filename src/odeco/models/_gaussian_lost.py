@@ -29,6 +29,8 @@ _TRIED, _ITERATIONS, _TAIL = 3, 4, 3.0
 _MOST_CANDIDATES, _ALIKE = 6, 0.5
 # Groups of rows by variance; a window is two neighbouring ones.
 _GROUPS = 6
+# Columns up to which the covariance of residuals is formed.
+_MOST_COLUMNS = 300
 # Numbers of residuals that are held in memory.
 _MOST_NUMBERS = 2**25
 
@@ -60,10 +62,11 @@ def find_lost(points: Points, known: GaussianParameters) -> list[Lost]:
     groups = _groups(points, known)
     windows: list[tuple[int, ...]] = [(g, g + 1) for g in range(len(groups) - 1)] or [(0,)]
     with single_threaded_blas():
-        covariances = map_parts(lambda g: groups[g].covariance(), len(groups))
+        formed = points.dimension <= _MOST_COLUMNS
+        covariances = map_parts(lambda g: groups[g].covariance() if formed else None, len(groups))
         n_parts = min(thread_count(), len(windows))
         found = map_parts(
-            lambda t: [_search([groups[g] for g in w], sum(covariances[g] for g in w)) for w in windows[t::n_parts]],
+            lambda t: [_search([groups[g] for g in w], [covariances[g] for g in w]) for w in windows[t::n_parts]],
             n_parts,
         )
     candidates = sorted((lost for part in found for some in part for lost in some), key=lambda lost: -lost.skewness)
@@ -75,10 +78,10 @@ def find_lost(points: Points, known: GaussianParameters) -> list[Lost]:
     return chosen[:_MOST_CANDIDATES]
 
 
-def _search(window: list[_Group], covariance: Floats | int) -> list[Lost]:
+def _search(window: list[_Group], covariances: list[Floats | None]) -> list[Lost]:
     """Power iterations on the third moment of a window's residuals, from leading directions of their covariance."""
     total = float(sum(group.weights.sum() for group in window))
-    tried = np.linalg.eigh(np.asarray(covariance))[1][:, : -_TRIED - 1 : -1].astype(window[0].residuals.dtype)
+    tried = _leading(window, covariances)
     for _ in range(_ITERATIONS):
         mapped = np.zeros(tried.shape)
         for group in window:
@@ -101,6 +104,19 @@ def _search(window: list[_Group], covariance: Floats | int) -> list[Lost]:
             variance = sum(tail.sum() * group.variance for group, tail in zip(window, tails, strict=True)) / count
             found.append(Lost(mean.astype(np.float64), float(variance), float(skewness[j])))
     return found
+
+
+def _leading(window: list[_Group], covariances: list[Floats | None]) -> Rows:
+    """Directions along which the residuals of a window spread most: from their covariance, or by power iterations."""
+    dtype = window[0].residuals.dtype
+    if covariances[0] is not None:
+        whole = np.sum([part for part in covariances if part is not None], axis=0)
+        return np.asarray(np.linalg.eigh(whole)[1][:, : -_TRIED - 1 : -1].astype(dtype))
+    tried = np.concatenate([group.residuals for group in window])[: 2 * _TRIED].T  # some rows to begin with
+    for _ in range(_ITERATIONS):
+        mapped = np.sum([g.residuals.T @ (g.residuals @ tried * g.weights[:, None]) for g in window], axis=0)
+        tried = np.linalg.qr(mapped)[0]
+    return np.asarray(tried[:, :_TRIED].astype(dtype))
 
 
 def _groups(points: Points, known: GaussianParameters) -> list[_Group]:

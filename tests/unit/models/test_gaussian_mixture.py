@@ -164,6 +164,13 @@ def test_a_light_component_that_the_tensor_does_not_show_is_found():
     assert match_components(model.means_.T, means.T).largest < 0.8
 
 
+def test_many_columns_form_no_covariance():
+    x, _, weights, means, variances = draw(3000, d=400, separation=8.0)
+    model = GaussianMixture(4, method="moments", random_state=0).fit(x)
+    assert model.diagnostics_.spectrum.size == 4  # the leading ones are all there is
+    assert_recovered(model, weights, means, variances, len(x))
+
+
 def test_weights_are_repetitions():
     x, *_ = draw(8000)
     repeats = np.random.default_rng(1).integers(0, 3, 8000)

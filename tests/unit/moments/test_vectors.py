@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.moments.vectors import VectorMoments, project_rows, sum_over
+from odeco.moments.vectors import (
+    ColumnMoments,
+    CovarianceProduct,
+    FastSecondMoments,
+    VectorMoments,
+    leading_directions,
+    project_rows,
+    sum_over,
+)
 from odeco.sources.dense import DenseBatch, as_dense_source
 from tests.oracles.gaussian_mixture import vector_moments
 
@@ -85,3 +93,27 @@ def test_what_does_not_belong_together_does_not_merge(rows, basis):
         _ = VectorMoments(basis).covariance
     with pytest.raises(ValueError, match="basis must have shape"):
         VectorMoments(np.ones(3))
+
+
+def test_products_with_the_covariance_and_its_leading_directions():
+    rng = np.random.default_rng(5)
+    scales = np.concatenate([[5.0, 4.0, 3.0], rng.uniform(0.5, 1.0, 37)])
+    rows = rng.standard_normal((3000, 40)) * scales @ np.linalg.qr(rng.standard_normal((40, 40)))[0] + 3.0
+    weights = rng.uniform(0.5, 1.5, 3000)
+    source = as_dense_source(rows, 500, sample_weight=weights)
+    columns = sum_over(source, lambda: ColumnMoments(40, np.zeros(40)))
+    covariance = np.cov(rows.T, aweights=weights, bias=True)
+    np.testing.assert_allclose(columns.mean, np.average(rows, axis=0, weights=weights), rtol=1e-12)
+    np.testing.assert_allclose(columns.variances, np.diag(covariance), rtol=1e-10)
+    block = rng.standard_normal((40, 2))
+    product = sum_over(source, lambda: CovarianceProduct(block, columns.mean))
+    np.testing.assert_allclose(product.product, covariance @ block, atol=1e-10)
+    np.testing.assert_allclose(product.inner, block.T @ covariance @ block, atol=1e-9)
+    fast = sum_over(source, lambda: FastSecondMoments(40, columns.mean))
+    np.testing.assert_allclose(fast.covariance, covariance, atol=1e-5 * covariance.max())  # eps of float32 is 1e-7
+    values, directions = leading_directions(source, columns.mean, 3, rng)
+    expected, vectors = np.linalg.eigh(covariance)
+    # Products in single precision; the gap is 8 times the noise.
+    np.testing.assert_allclose(values, expected[::-1][:3], rtol=1e-5)
+    cosines = np.linalg.svd(directions.T @ vectors[:, ::-1][:, :3], compute_uv=False)
+    assert cosines.min() > 1 - 1e-6
