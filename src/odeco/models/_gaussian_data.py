@@ -190,6 +190,16 @@ def whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
     return Points(problem.source, description.mean, dtype, description.dimension, kept=kept)
 
 
+def some_points(problem: Problem, step: int) -> Points:
+    """Every `step`-th row about the mean, in memory."""
+    batches = [
+        DenseBatch(batch.rows[::step], None if batch.weights is None else batch.weights[::step])
+        for batch in problem.source
+    ]
+    description = problem.description
+    return Points(batches, description.mean, np.float64, description.dimension, kept={})
+
+
 class Stream:
     """Moments of rows that arrive in chunks and are not kept.
 

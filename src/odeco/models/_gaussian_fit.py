@@ -18,7 +18,9 @@ from odeco.models._gaussian_data import (
     describe_rows,
     limits,
     project,
+    project_on,
     reduced_points,
+    some_points,
     spherical_moments,
     whole_points,
 )
@@ -35,8 +37,8 @@ Floats = NDArray[np.float64]
 # Up to this many numbers in the posteriors, times columns, several starts cost less than a second.
 _SMALL = 300_000
 _CLUSTER_STARTS = 5
-# Steps after which starts are compared, and rows they are compared on.
-_TRIAL_STEPS, _TRIAL_ROWS = 10, 5000
+# Steps after which starts are compared, on small data too, and rows they are compared on.
+_TRIAL_STEPS, _SMALL_STEPS, _TRIAL_ROWS = 10, 50, 5000
 # One in so many components may be too light for its direction to stand out.
 _LIGHT = 10
 # Full EM steps before components are judged.
@@ -69,10 +71,8 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
     rows = project(source, description, min(d, k - 1))
     problem = Problem(source, options, description, rows, description.directions[:, : min(d, k - 1)], rng)
     start, advice = _choose_start(problem)
-    fitted, traces, n_exchanges = _refine(problem, start)
-    return Fitted(
-        fitted.shifted(description.mean).ordered(), _report(problem, start, advice, traces, n_exchanges), traces
-    )
+    fitted, traces, done = _refine(problem, start)
+    return Fitted(fitted.shifted(description.mean).ordered(), _report(problem, start, advice, traces, done), traces)
 
 
 def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
@@ -116,7 +116,7 @@ def _moment_start(problem: Problem) -> Start:
     if options.method == "multiview":
         return view_start(problem.source, description, k, kind, moments, problem.rng)
     _check_gap(moments)
-    return spherical_start(moments, problem.directions, kind, problem.rng)
+    return _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))
 
 
 def _check_gap(moments: SphericalMoments) -> None:
@@ -141,50 +141,55 @@ def _is_small(problem: Problem) -> bool:
 
 
 def _clusters(problem: Problem) -> list[Start]:
-    description, options = problem.description, problem.options
+    """Several starts by k-means++: on principal components where columns are many, on all columns otherwise."""
+    options, d = problem.options, problem.description.dimension
+    k, kind = options.n_components, options.covariance_type
     rows, directions = problem.rows, problem.directions
-    return [
-        cluster_start(
-            rows, directions, description.dimension, options.n_components, options.covariance_type, problem.rng
-        )
-        for _ in range(_CLUSTER_STARTS)
-    ]
+    if d <= 2 * k:
+        directions = np.eye(d)
+        rows = project_on(problem, directions)
+    starts = [cluster_start(rows, directions, d, k, kind, problem.rng) for _ in range(_CLUSTER_STARTS)]
+    return [_pooled(problem, start) for start in starts]
+
+
+def _pooled(problem: Problem, start: Start) -> Start:
+    """One covariance for all: what the means leave of the data's, rather than a sphere."""
+    parameters, total = start.parameters, problem.description.covariance
+    if parameters.covariance_type != "tied" or total is None:
+        return start
+    floor = problem.options.floor * problem.description.column_variances
+    within = floored(total - (parameters.means.T * parameters.weights) @ parameters.means, floor)
+    return replace(start, parameters=replace(parameters, covariances=within))
 
 
 def _best(problem: Problem, starts: list[Start]) -> Start:
     """The start that is likeliest after a few steps; on a part of the rows where there are many."""
     options = problem.options
-    step = -(-problem.description.n // _TRIAL_ROWS)
-    rule = StoppingRule(_TRIAL_STEPS, 0.0)
-    reduced = options.covariance_type in SPHERICAL or not _is_small(problem)
-    values, moved = [], []
-    for start in starts:
-        begin = start.reduced if reduced and start.reduced is not None else start.parameters
-        points = reduced_points(problem, step) if begin is start.reduced else whole_points(problem, start.parameters)
-        done = refine_gaussian_mixture(points, begin, rule, **limits(problem, begin))
-        values.append(float(done.trace.values[-1]))
-        moved.append(done.parameters)
+    points = some_points(problem, -(-problem.description.n // _TRIAL_ROWS))
+    rule = StoppingRule(_SMALL_STEPS if _is_small(problem) else _TRIAL_STEPS, options.rule.tol / 10)
+    tried = [refine_gaussian_mixture(points, s.parameters, rule, **limits(problem, s.parameters)) for s in starts]
+    values = [float(done.trace.values[-1]) for done in tried]
     best = int(np.argmax(values))
     if values[best] - values[0] <= options.rule.tol:  # the first is the moments' where there are any
         best = 0
+    chosen, parameters = starts[best], tried[best].parameters
+    reduced = None
+    if options.covariance_type in SPHERICAL and not _is_small(problem):
+        reduced = replace(parameters, means=parameters.means @ problem.directions)
     details = {"starts": [(start.name, value) for start, value in zip(starts, values, strict=True)]}
-    chosen = starts[best]
-    if chosen.reduced is not None and reduced:
-        parameters = lifted(moved[best], problem.directions, options.covariance_type)
-        return replace(chosen, parameters=parameters, reduced=moved[best], details={**chosen.details, **details})
-    return replace(chosen, parameters=moved[best], details={**chosen.details, **details})
+    return replace(chosen, parameters=parameters, reduced=reduced, details={**chosen.details, **details})
 
 
-def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], int]:
-    """EM on the projected rows where components are spheres, then on the rows themselves; traces; exchanges."""
+def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], dict[str, int]]:
+    """EM on the projected rows where components are spheres, then on the rows themselves; traces; what was done."""
     options = problem.options
     if options.refine is None:
-        return start.parameters, (), 0
+        return start.parameters, (), {}
     if options.refine == "one-step":
         from odeco.refinement.one_step import scoring_step
 
-        return scoring_step(whole_points(problem, start.parameters), start.parameters)[0], (), 0
-    parameters, traces, n_exchanges = start.parameters, [], 0
+        return scoring_step(whole_points(problem, start.parameters), start.parameters)[0], (), {}
+    parameters, traces, n_exchanges, n_reduced = start.parameters, [], 0, 0
     left = options.rule.max_iter
 
     def em(points: Points, begin: GaussianParameters, most: int) -> GaussianParameters:
@@ -198,12 +203,14 @@ def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[T
         if start.reduced is not None and left > 1:
             state = em(reduced_points(problem), start.reduced, left - 1)
             parameters = lifted(state, problem.directions, options.covariance_type)
+            n_reduced = traces[0].n_iter
         if left > _FIRST_STEPS:
             parameters = em(whole_points(problem, parameters), parameters, _FIRST_STEPS)
             parameters, n_exchanges = repair(problem, parameters, start.doubtful)
-    if left > 0 and not (traces and traces[-1].converged and n_exchanges == 0 and len(traces) > 1):
+    finished = len(traces) > (n_reduced > 0) and traces[-1].converged and n_exchanges == 0
+    if left > 0 and not finished:
         parameters = em(whole_points(problem, parameters), parameters, left)
-    return parameters, tuple(traces), n_exchanges
+    return parameters, tuple(traces), {"exchanges": n_exchanges, "projected_steps": n_reduced}
 
 
 def _one_component(description: Description, options: Options) -> Fitted:
@@ -227,7 +234,7 @@ def _one_component(description: Description, options: Options) -> Fitted:
 
 
 def _report(
-    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], n_exchanges: int
+    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], done: dict[str, int]
 ) -> Diagnostics:
     k = problem.options.n_components
     spectrum = problem.description.eigenvalues if start.spectrum is None else start.spectrum
@@ -239,10 +246,10 @@ def _report(
         method += ", then one scoring step"
     elif traces:
         method += f", then {sum(trace.n_iter for trace in traces)} EM steps"
-        if len(traces) > 1:
-            method += f" ({traces[0].n_iter} of them on {problem.rows.z.shape[1]} dimensions)"
-        if n_exchanges:
-            method += f", with {n_exchanges} exchanges of components that explained nothing"
+        if done["projected_steps"]:
+            method += f" ({done['projected_steps']} of them on {problem.rows.z.shape[1]} dimensions)"
+        if done["exchanges"]:
+            method += f", {done['exchanges']} times exchanging a component that explained nothing"
     return Diagnostics(
         n_components=k,
         spectrum=np.asarray(spectrum),
@@ -252,5 +259,5 @@ def _report(
         method=method,
         n_passes=int(start.details.get("n_passes", 0)) + 2,
         advice=advice,
-        details={**start.details, "refinement": traces, "exchanges": n_exchanges},
+        details={**start.details, "refinement": traces, **done},
     )
