@@ -25,7 +25,7 @@ from odeco.models._gaussian_data import (
     whole_points,
 )
 from odeco.models._gaussian_moments import SphericalMoments
-from odeco.models._gaussian_repair import repair
+from odeco.models._gaussian_repair import Repaired, repair
 from odeco.models._gaussian_start import Start, cluster_start, lifted, product_start, spherical_start, view_start
 from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, floored, refine_gaussian_mixture
@@ -180,7 +180,7 @@ def _best(problem: Problem, starts: list[Start]) -> Start:
     return replace(chosen, parameters=parameters, reduced=reduced, details={**chosen.details, **details})
 
 
-def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], dict[str, int]]:
+def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], dict[str, Any]]:
     """EM on the projected rows where components are spheres, then on the rows themselves; traces; what was done."""
     options = problem.options
     if options.refine is None:
@@ -188,8 +188,10 @@ def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[T
     if options.refine == "one-step":
         from odeco.refinement.one_step import scoring_step
 
-        return scoring_step(whole_points(problem, start.parameters), start.parameters)[0], (), {}
+        stepped, share = scoring_step(whole_points(problem, start.parameters), start.parameters)
+        return stepped, (), {"step_share": share}
     parameters, traces, n_exchanges, n_reduced = start.parameters, [], 0, 0
+    repaired = Repaired(parameters)
     left = options.rule.max_iter
 
     def em(points: Points, begin: GaussianParameters, most: int) -> GaussianParameters:
@@ -206,11 +208,13 @@ def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[T
             n_reduced = traces[0].n_iter
         if left > _FIRST_STEPS:
             parameters = em(whole_points(problem, parameters), parameters, _FIRST_STEPS)
-            parameters, n_exchanges = repair(problem, parameters, start.doubtful)
+            repaired = repair(problem, parameters, start.doubtful)
+            parameters, n_exchanges = repaired.parameters, repaired.n_exchanges
     finished = len(traces) > (n_reduced > 0) and traces[-1].converged and n_exchanges == 0
     if left > 0 and not finished:
         parameters = em(whole_points(problem, parameters), parameters, left)
-    return parameters, tuple(traces), {"exchanges": n_exchanges, "projected_steps": n_reduced}
+    said = {"exchanges": n_exchanges, "projected_steps": n_reduced, "useless_components": repaired.n_useless}
+    return parameters, tuple(traces), said
 
 
 def _one_component(description: Description, options: Options) -> Fitted:
@@ -234,7 +238,7 @@ def _one_component(description: Description, options: Options) -> Fitted:
 
 
 def _report(
-    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], done: dict[str, int]
+    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], done: dict[str, Any]
 ) -> Diagnostics:
     k = problem.options.n_components
     spectrum = problem.description.eigenvalues if start.spectrum is None else start.spectrum
@@ -250,6 +254,12 @@ def _report(
             method += f" ({done['projected_steps']} of them on {problem.rows.z.shape[1]} dimensions)"
         if done["exchanges"]:
             method += f", {done['exchanges']} times exchanging a component that explained nothing"
+    if done.get("useless_components"):
+        m = done["useless_components"]
+        advice += (
+            f"{m} of {k} components explain next to nothing: the likelihood loses less by leaving one out than chance "
+            f"gains. Lower n_components to {k - m}, or use more samples.",
+        )
     return Diagnostics(
         n_components=k,
         spectrum=np.asarray(spectrum),

@@ -7,7 +7,7 @@ exchange is kept if it is likelier. EM runs on rows projected on all these means
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,25 +40,35 @@ _LIGHT = 0.4
 _WEIGHT = 0.3
 
 
-def repair(problem: Problem, state: GaussianParameters, suspected: bool) -> tuple[GaussianParameters, int]:
-    """Exchange components while that is likelier; returns the parameters and the number of exchanges."""
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """Parameters, the number of exchanges, and of components that explain nothing all the same."""
+
+    parameters: GaussianParameters
+    n_exchanges: int = 0
+    n_useless: int = 0
+
+
+def repair(problem: Problem, state: GaussianParameters, suspected: bool) -> Repaired:
+    """Exchange components while that is likelier."""
     d, n = problem.description.dimension, problem.description.weight
-    if n < _LEAST_ROWS * d:
-        return state, 0
-    if not suspected and state.weights.min() > _LIGHT / state.weights.size:
-        return state, 0
+    light = state.weights.min() < _LIGHT / state.weights.size
+    if n < _LEAST_ROWS * d or not (suspected or light):
+        return Repaired(state)
     by_chance = (d + 2) / n
-    for n_exchanges in range(_ROUNDS):
+    n_exchanges = 0
+    while True:
         points = whole_points(problem, state)
         worth, value = component_worth(points, state)
-        if not (suspected or worth.min() < _SUSPECT * by_chance):
-            return state, n_exchanges
+        n_useless = int(np.count_nonzero(worth < _SUSPECT * by_chance))
+        if n_exchanges == _ROUNDS or not (suspected or n_useless):
+            return Repaired(state, n_exchanges, n_useless)
         suspected = False
         exchanged = _exchange(problem, points, state, worth)
         if exchanged is None or exchanged[1] <= value + _GAIN * by_chance:
-            return state, n_exchanges
+            return Repaired(state, n_exchanges, n_useless)
         state = exchanged[0]
-    return state, _ROUNDS
+        n_exchanges += 1
 
 
 def component_worth(points: Points, state: GaussianParameters) -> tuple[Floats, float]:

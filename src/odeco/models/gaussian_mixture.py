@@ -83,7 +83,8 @@ class GaussianMixture(MixtureEstimator):
         Mean log-likelihood per training sample before the last EM step; NaN where none was taken.
     diagnostics_ : Diagnostics
         ``details``: "noise_variance", "starts" (name and likelihood of each, where several were compared),
-        "coherence" (``method="multiview"``), "refinement" (a trace per stage of EM).
+        "coherence" (``method="multiview"``), "refinement" (a trace per stage of EM), "exchanges" and
+        "useless_components" (see docs/mixtures.md), "step_share" (of a scoring step, 1 unless it had to be shortened).
     n_features_in_ : int
 
     Examples

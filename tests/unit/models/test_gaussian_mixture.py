@@ -325,3 +325,14 @@ def test_bad_data():
         model.predict(x[:, :5])
     with pytest.raises(ValueError, match="n_samples must be"):
         model.sample(0)
+
+
+def test_too_many_components_are_announced():
+    rng = np.random.default_rng(0)
+    k, d = 11, 40
+    means = 6 / np.sqrt(2 * d) * rng.standard_normal((k, d))
+    x = means[rng.choice(k, 20_000)] + rng.standard_normal((20_000, d))
+    with pytest.warns(MomentWarning, match="of 12 components explain next to nothing"):
+        model = GaussianMixture(k + 1, random_state=0).fit(x)
+    assert match_components(model.means_.T, means.T).largest < 0.5
+    assert GaussianMixture(k, random_state=0).fit(x).diagnostics_.ok
