@@ -85,8 +85,9 @@ def describe_rows(
     d, width = source.n_features, min(source.n_features, n_components)
     batch = next(iter(source))
     shift = batch.rows[:1024].mean(axis=0, dtype=np.float64)
-    many = not exact and len(batch) >= DENSE_BATCH_SIZE
-    if not exact and d > max(_MOST_COLUMNS, 10 * n_components):
+    in_range = fits_single(float(batch.rows[:1024].var(dtype=np.float64)))
+    many = not exact and in_range and len(batch) >= DENSE_BATCH_SIZE
+    if not exact and in_range and d > max(_MOST_COLUMNS, 10 * n_components):
         columns = sum_over(source, lambda: ColumnMoments(d, shift))
         values, vectors = leading_directions(source, columns.mean, width, rng)
         return Description(
@@ -103,9 +104,15 @@ def describe_rows(
     )
 
 
+def fits_single(variance: float) -> bool:
+    """Whether third powers of numbers of this variance are within the range of single precision, with room to spare."""
+    return 1e-16 < variance < 1e16
+
+
 def project(source: DenseSource, description: Description, width: int) -> ProjectedRows:
     """Pass 2: rows about the mean on the first `width` principal directions."""
     single = description.n >= SINGLE_SAMPLES or description.dtype == np.float32
+    single = single and fits_single(float(description.variances.mean()))
     basis = description.directions[:, :width].astype(np.float32 if single else np.float64)
     return project_rows(source, description.n, np.ascontiguousarray(basis), description.mean)
 

@@ -193,20 +193,12 @@ def posteriors_of(
     return blocks
 
 
-def posteriors(points: Points, parameters: GaussianParameters) -> Rows:
-    """Posterior probabilities of all rows, (n, k), in the dtype of the points."""
-    blocks = posteriors_of(points, parameters)
-    parts = over_batches(points, lambda batch, first: [shares.T for shares, _, _ in blocks(batch, first)])
-    return np.concatenate([block for part in parts for block in part])
-
-
 class _Pass:
     """The E step on one batch."""
 
     def __init__(self, points: Points, parameters: GaussianParameters) -> None:
         self.points, self.kind = points, parameters.covariance_type
         self.joint = joint_densities(parameters, points.dimension, points.dtype)
-        self.k = parameters.weights.size
 
     def __call__(self, batch: DenseBatch, first: int) -> Sums:
         total: Sums | None = None
