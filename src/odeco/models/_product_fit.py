@@ -100,7 +100,7 @@ def fit_products(
     refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
     report.steps.append(f"{refined.trace.n_iter} EM steps")
     report.details["refinement"] = refined.trace
-    likelihood = _likelihood(data, source, refined.parameters)
+    likelihood = float(refined.log_likelihood[0]) + _base(data, source)
     return _finish(families, refined.parameters, options, report, refined.trace, likelihood)
 
 
@@ -272,12 +272,18 @@ def _finish(
 
 
 def _likelihood(data: Data, source: DenseSource, parameters: Parameters) -> float:
-    """Mean log-likelihood per sample, the part without parameters included."""
-    total = float(expect(data, parameters).log_likelihood[0])
-    if data.families.poisson.size or data.families.gaussian.size:
-        for values, weights in _values(source):
-            base = data.families.base(values)
-            total += float(base.sum() if weights is None else weights @ base)
+    """Mean log-likelihood per sample."""
+    return float(expect(data, parameters).log_likelihood[0]) / data.weight + _base(data, source)
+
+
+def _base(data: Data, source: DenseSource) -> float:
+    """The part of the mean log-likelihood that no parameter enters."""
+    if not data.families.poisson.size and not data.families.gaussian.size:
+        return 0.0
+    total = 0.0
+    for values, weights in _values(source):
+        base = data.families.base(values)
+        total += float(base.sum() if weights is None else weights @ base)
     return total / data.weight
 
 

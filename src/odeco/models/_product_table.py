@@ -13,7 +13,7 @@ from odeco.sources.tables import Schema
 Floats = NDArray[np.float64]
 
 # Cells up to which rows are always compared, and first rows that decide for larger tables.
-MOST_CELLS = 2**20
+MOST_CELLS = 2**18
 _FIRST = 1000
 
 

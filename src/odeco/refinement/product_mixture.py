@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +73,11 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class ProductRefinement:
-    """Mixtures after refinement, with the log posterior per sample of each and the monitor's trace of the best."""
+    """Mixtures after refinement, with the log posterior and log-likelihood per sample of each and the best's trace."""
 
     parameters: Parameters
     values: Floats
+    log_likelihood: Floats
     trace: Trace = field(repr=False)
 
 
@@ -88,27 +90,34 @@ def log_joint(families: Families, statistics: Floats, weights: Floats, table: Fl
 def expect(data: Data, parameters: Parameters) -> Expectation:
     """The E step: one pass over the data, for all mixtures at once."""
     coefficients, constants = data.families.natural(parameters.table)
-    slopes, offsets = np.ascontiguousarray(coefficients.T), constants + np.log(parameters.weights.ravel())
+    offsets = constants + np.log(parameters.weights.ravel())
     shape = parameters.weights.shape
     sums, totals, likelihood = np.zeros_like(coefficients), np.zeros(offsets.size), np.zeros(shape[0])
     rows = int(np.clip(_BLOCK_ENTRIES // offsets.size, 64, _MOST_ROWS))
     for statistics, weights in data.batches:
         n_parts = max(1, min(thread_count(), len(statistics) // (2 * rows)))
         edges = np.linspace(0, len(statistics), n_parts + 1).astype(int)
-
-        def part(
-            t: int, statistics: Floats = statistics, weights: Floats | None = weights, edges: NDArray[np.intp] = edges
-        ) -> Expectation:
-            return _expect_rows(
-                statistics, weights, slopes, offsets, shape, range(edges[t], edges[t + 1], rows), edges[t + 1]
-            )
-
+        work = partial(_expect_part, statistics, weights, coefficients, offsets, shape, edges, rows)
         with single_threaded_blas():
-            for found in map_parts(part, n_parts):
+            for found in map_parts(work, n_parts):
                 sums += found.sums
                 totals += found.totals
                 likelihood += found.log_likelihood
     return Expectation(sums, totals, likelihood)
+
+
+def _expect_part(
+    statistics: Floats,
+    weights: Floats | None,
+    slopes: Floats,
+    offsets: Floats,
+    shape: tuple[int, ...],
+    edges: NDArray[np.intp],
+    rows: int,
+    part: int,
+) -> Expectation:
+    starts = range(edges[part], edges[part + 1], rows)
+    return _expect_rows(statistics, weights, slopes, offsets, shape, starts, edges[part + 1])
 
 
 def _expect_rows(
@@ -120,26 +129,28 @@ def _expect_rows(
     starts: range,
     stop: int,
 ) -> Expectation:
-    sums, totals, likelihood = np.zeros(slopes.shape[::-1]), np.zeros(offsets.size), np.zeros(shape[0])
+    """The E step of a run of rows, in blocks; components come first, so that sums over them run along rows."""
+    sums, totals, likelihood = np.zeros_like(slopes), np.zeros(offsets.size), np.zeros(shape[0])
     for start in starts:
         block = slice(start, min(start + starts.step, stop))
         part = statistics[block]
-        joint = part @ slopes
-        joint += offsets
-        grouped = joint.reshape(len(part), *shape)
-        highest = grouped.max(axis=2, keepdims=True)
-        grouped -= highest
+        joint = slopes @ part.T
+        joint += offsets[:, None]
+        grouped = joint.reshape(*shape, len(part))
+        highest = grouped.max(axis=1)
+        grouped -= highest[:, None]
         np.exp(grouped, out=grouped)
-        mass = grouped.sum(axis=2, keepdims=True)
-        logs = (np.log(mass) + highest)[:, :, 0]
+        mass = grouped.sum(axis=1)
+        logs = np.log(mass)
+        logs += highest
         if weights is None:
-            grouped /= mass
-            likelihood += logs.sum(axis=0)
+            grouped *= (1.0 / mass)[:, None]
+            likelihood += logs.sum(axis=1)
         else:
-            grouped *= weights[block, None, None] / mass
-            likelihood += weights[block] @ logs
-        sums += joint.T @ part
-        totals += joint.sum(axis=0)
+            grouped *= (weights[block] / mass)[:, None]
+            likelihood += logs @ weights[block]
+        sums += joint @ part
+        totals += joint.sum(axis=1)
     return Expectation(sums, totals, likelihood)
 
 
@@ -221,10 +232,11 @@ class _Steps:
 
 
 def _finished(take: _Steps, state: Parameters, records: list[Record], reason: StopReason) -> ProductRefinement:
-    values = (expect(take.data, state).log_likelihood + _log_prior(take.data, state)) / take.data.weight
+    likelihood = expect(take.data, state).log_likelihood / take.data.weight
+    values = likelihood + _log_prior(take.data, state) / take.data.weight
     gain = float(values.max() - records[-1].value)
     records.append(Record(take.count, float(values.max()), gain))
-    return ProductRefinement(state, values, Trace(tuple(records), take.count, reason))
+    return ProductRefinement(state, values, likelihood, Trace(tuple(records), take.count, reason))
 
 
 def _extrapolate(families: Families, first: Parameters, second: Parameters, third: Parameters) -> Parameters:

@@ -385,6 +385,8 @@ def _codes(column: Column, raw: Any) -> Floats:
 
 
 def _number_codes(values: Floats, known: Floats) -> Floats:
+    if known[0] == 0 and known[-1] == known.size - 1 and values.min() >= 0:  # codes already; NaN fails the comparison
+        return np.where((values < known.size) & (values == np.floor(values)), values, -1.0)
     missing = np.isnan(values) | ((values == -1) & ~np.isin(-1.0, known))
     places = np.searchsorted(known, np.where(missing, known[0], values)).clip(max=known.size - 1)
     codes = np.where(known[places] == values, places, -1.0)

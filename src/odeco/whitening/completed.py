@@ -32,7 +32,7 @@ class CompletedPairs:
     product : callable
         The known entries times a (D, p) matrix.
     rows, columns : (q,)
-        The unknown entries.
+        The unknown entries, rows in ascending order.
     start : (q,)
         Values to begin with (those of the sample covariance: positive semidefinite, too large).
     """
@@ -45,8 +45,8 @@ class CompletedPairs:
 
     def filled(self, values: Floats) -> sparse.csr_array:
         """The unknown entries as a sparse matrix."""
-        shape = (self.n_features, self.n_features)
-        return sparse.csr_array(sparse.coo_array((values, (self.rows, self.columns)), shape=shape))
+        edges = np.searchsorted(self.rows, np.arange(self.n_features + 1))
+        return sparse.csr_array((values, self.columns, edges), shape=(self.n_features, self.n_features))
 
 
 def whiten_completed(
