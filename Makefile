@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica clean
+.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,15 @@ bench-topics: $(VENV)/.installed-bench ## topic models: the same (half an hour o
 
 bench-ica: $(VENV)/.installed-bench ## ICA: the same
 	@$(PY) -m benchmarks ica
+
+bench-multiview: $(VENV)/.installed-bench ## multi-view mixtures and crowd labels: the same
+	@$(PY) -m benchmarks multiview
+
+bench-product-mixture: $(VENV)/.installed-bench ## product mixtures and latent classes: the same (a quarter of an hour)
+	@$(PY) -m benchmarks product_mixture
+
+bench-gaussian-mixture: $(VENV)/.installed-bench ## Gaussian mixtures: the same (twenty minutes)
+	@$(PY) -m benchmarks gaussian_mixture
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

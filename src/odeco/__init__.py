@@ -12,8 +12,12 @@ from odeco.recovery import decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
+    from odeco.models.dawid_skene import DawidSkene
+    from odeco.models.gaussian_mixture import GaussianMixture
     from odeco.models.ica import ICA
     from odeco.models.lda import LatentDirichletAllocation
+    from odeco.models.multiview import MultiViewMixture
+    from odeco.models.product_mixture import ProductMixture
     from odeco.models.single_topic import SingleTopicModel
 
 __version__ = "0.1.0.dev0"
@@ -22,6 +26,10 @@ __version__ = "0.1.0.dev0"
 _ESTIMATORS = {
     "SingleTopicModel": "odeco.models.single_topic",
     "LatentDirichletAllocation": "odeco.models.lda",
+    "ProductMixture": "odeco.models.product_mixture",
+    "MultiViewMixture": "odeco.models.multiview",
+    "DawidSkene": "odeco.models.dawid_skene",
+    "GaussianMixture": "odeco.models.gaussian_mixture",
     "ICA": "odeco.models.ica",
 }
 
@@ -39,6 +47,10 @@ __all__ = [
     "decompose_moments",
     "SingleTopicModel",
     "LatentDirichletAllocation",
+    "ProductMixture",
+    "MultiViewMixture",
+    "DawidSkene",
+    "GaussianMixture",
     "ICA",
     "MomentError",
     "MomentWarning",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState, as_generator
 from odeco.tensors import operator_norm_lower_bound, rank_one_sum, symmetrize
@@ -155,3 +156,103 @@ def _draw_documents(
     counts = coo_array((np.ones(words.size, dtype=np.float32), (documents, words)), shape=(n, d)).tocsr()
     counts.sum_duplicates()
     return TopicSample(counts, topics, proportions, prior)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentClassSample:
+    """Answers drawn from latent classes, and the truth.
+
+    Attributes
+    ----------
+    codes : (n, J) int
+        Category of each item, counted from 0.
+    classes : (n,)
+        The class of each row.
+    weights : (k,)
+    tables : list of (k, C_j)
+        Probabilities of the categories of each item in each class.
+    """
+
+    codes: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    weights: Floats
+    tables: list[Floats]
+
+
+def latent_classes(
+    n: int, weights: ArrayLike, tables: Sequence[ArrayLike], *, random_state: RandomState = None
+) -> LatentClassSample:
+    """Rows of a latent class model: items are independent within a class (section 3.3.1)."""
+    rng = as_generator(random_state)
+    shares = np.asarray(weights, dtype=float)
+    given = [np.asarray(table, dtype=float) for table in tables]
+    classes = rng.choice(shares.size, size=n, p=shares)
+    columns = [
+        (rng.random((n, 1)) > np.cumsum(table, axis=1)[classes]).sum(axis=1).clip(max=table.shape[1] - 1)
+        for table in given
+    ]
+    return LatentClassSample(np.column_stack(columns), classes, shares, given)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSample:
+    """Samples seen in several views, and the truth.
+
+    Attributes
+    ----------
+    views : list of (n, d_t)
+    labels : (n,)
+        The component of each sample.
+    means : list of (k, d_t)
+    weights : (k,)
+    """
+
+    views: list[Floats]
+    labels: NDArray[np.intp]
+    means: list[Floats]
+    weights: Floats
+
+
+def gaussian_views(
+    n: int, means: Sequence[ArrayLike], weights: ArrayLike, *, noise: float = 1.0, random_state: RandomState = None
+) -> ViewSample:
+    """Views x_t = mu_{t, h} + Gaussian noise of the given deviation, independent given h (section 3.3)."""
+    rng = as_generator(random_state)
+    shares, rows = np.asarray(weights, dtype=float), [np.asarray(mean, dtype=float) for mean in means]
+    labels = rng.choice(shares.size, size=n, p=shares)
+    views = [mean[labels] + noise * rng.standard_normal((n, mean.shape[1])) for mean in rows]
+    return ViewSample(views, labels, rows, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSample:
+    """Labels of annotators, and the truth.
+
+    Attributes
+    ----------
+    labels : (n, W) int
+        -1 where none was given.
+    truth : (n,)
+    confusion : (W, k, L)
+        ``confusion[annotator, true, given]``.
+    weights : (k,)
+    """
+
+    labels: NDArray[np.intp]
+    truth: NDArray[np.intp]
+    confusion: Floats
+    weights: Floats
+
+
+def crowd_labels(
+    n: int, confusion: ArrayLike, weights: ArrayLike, *, share: float = 1.0, random_state: RandomState = None
+) -> CrowdSample:
+    """Labels by the model of Dawid and Skene; each is given with probability `share`, and every item gets one."""
+    rng = as_generator(random_state)
+    rows, shares = np.asarray(confusion, dtype=float), np.asarray(weights, dtype=float)
+    truth = rng.choice(shares.size, size=n, p=shares)
+    cumulative = np.cumsum(rows, axis=2)[:, truth, :-1]
+    labels = (rng.random((len(rows), n, 1)) > cumulative).sum(axis=2).T
+    missing = rng.random(labels.shape) > share
+    missing[np.arange(n), rng.integers(len(rows), size=n)] = False
+    return CrowdSample(np.where(missing, -1, labels), truth, rows, shares)

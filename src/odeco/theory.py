@@ -94,6 +94,46 @@ def quadratic_convergence_bound(eigenvalues: ArrayLike, overlaps: ArrayLike, t: 
     return float(factor * (strength[second] / strength[first]) ** (2.0 ** min(t + 1, 1000)))
 
 
+def coherence(means: ArrayLike) -> float:
+    """Coherence of section 3.3.1: the largest diagonal entry of the projector to the range of the component means.
+
+    Parameters
+    ----------
+    means : (k, d)
+        Component means in rows (A' of the paper). Between rank / d (spread over all coordinates) and 1 (some coordinate
+        is all that a direction has).
+    """
+    rows = np.asarray(means, dtype=float)
+    if rows.ndim != 2 or rows.size == 0 or not np.isfinite(rows).all():
+        raise ValueError(f"means must be a finite matrix (components, coordinates), got shape {rows.shape}.")
+    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    rank = int(np.sum(values > max(rows.shape) * np.finfo(float).eps * values[0]))
+    return float((right[:rank] ** 2).sum(axis=0).max(initial=0.0))
+
+
+def incoherence_limit(k: int, *, epsilon: float, delta: float) -> float:
+    """(epsilon^2 / 6) / ln(3 k / delta): the coherence up to which Proposition 3.2 holds.
+
+    Up to there a random partition of the coordinates into three groups keeps, with probability 1 - delta, the k-th
+    singular value of each group's means above sqrt((1 - epsilon) / 3) times that of all.
+    """
+    if k < 1 or not (0 < epsilon < 1 and 0 < delta < 1):
+        raise ValueError(
+            f"k must be at least 1, epsilon and delta between 0 and 1, got k = {k}, epsilon = {epsilon}, "
+            f"delta = {delta}."
+        )
+    return epsilon**2 / 6 / log(3 * k / delta)
+
+
+def partition_probability(means: ArrayLike, *, epsilon: float) -> float:
+    """The probability 1 - delta that Proposition 3.2 gives for these means; 0 where it promises nothing."""
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}.")
+    rows = np.asarray(means, dtype=float)
+    delta = 3 * len(rows) * exp(-(epsilon**2) / 6 / coherence(rows))
+    return max(0.0, 1.0 - delta)
+
+
 def rayleigh_quotient(tensor: ArrayLike | SymmetricTensor, vector: ArrayLike) -> float:
     """The generalized Rayleigh quotient T(u, .., u) / (u'u)^(p/2) of section 4.2.2."""
     symmetric, unit = _unit(tensor, vector)

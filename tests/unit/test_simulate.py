@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.simulate import odeco_tensor, symmetric_noise
+from odeco.simulate import crowd_labels, gaussian_views, odeco_tensor, symmetric_noise
 from odeco.tensors import asymmetry, operator_norm_lower_bound, rank_one_sum
 
 # Sums of at most 12 products of numbers below 10.
@@ -91,3 +91,22 @@ def test_the_same_seed_draws_the_same_tensor():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         odeco_tensor(**arguments)
+
+
+def test_views_and_crowds_have_the_truth_they_say():
+    rng = np.random.default_rng(0)
+    means = [rng.standard_normal((3, d)) for d in (2, 4, 3)]
+    drawn = gaussian_views(40_000, means, [0.5, 0.3, 0.2], noise=0.5, random_state=1)
+    for view, mean in zip(drawn.views, means, strict=True):
+        for i in range(3):  # five standard errors of a mean of 8,000
+            assert np.abs(view[drawn.labels == i].mean(axis=0) - mean[i]).max() < 5 * 0.5 / np.sqrt(7_000)
+    confusion = rng.dirichlet(np.ones(3), (5, 2))
+    crowd = crowd_labels(40_000, confusion, [0.7, 0.3], share=0.5, random_state=1)
+    given = crowd.labels >= 0
+    assert given.any(axis=1).all()
+    assert 0.5 < given.mean() < 0.62  # every item has one at least
+    for w in range(5):
+        for c in range(2):
+            mine = crowd.labels[(crowd.truth == c) & given[:, w], w]
+            shares = np.bincount(mine, minlength=3) / mine.size
+            assert np.abs(shares - confusion[w, c]).max() < 5 * np.sqrt(0.25 / 5_000)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from itertools import islice
 from threading import local
-from typing import TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,17 @@ from threadpoolctl import ThreadpoolController
 Result = TypeVar("Result")
 
 _SMALL = 128
+
+
+class Sums(Protocol):
+    """Anything with the algebra of the moments: add a batch, add other sums."""
+
+    def update(self, batch: Any, /) -> Any: ...
+
+    def merge(self, other: Self, /) -> Any: ...
+
+
+SomeSums = TypeVar("SomeSums", bound=Sums)
 
 
 def thread_count() -> int:
@@ -52,6 +64,23 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def sum_batches(batches: Iterable[Any], make: Callable[[], SomeSums]) -> SomeSums:
+    """Sums over all batches, a thread and sums of its own for each of as many at a time as there are threads.
+
+    Merged in order: the same bit for bit for the same number of threads. BLAS uses one thread per batch.
+    """
+    iterator = iter(batches)
+    parts: list[SomeSums] = []
+    with single_threaded_blas():
+        while group := list(islice(iterator, thread_count())):
+            parts += [make() for _ in range(len(group) - len(parts))]
+            map_parts(lambda t, g=group, p=parts: p[t].update(g[t]), len(group))  # type: ignore[misc]
+    total = parts[0] if parts else make()
+    for other in parts[1:]:
+        total.merge(other)
+    return total
 
 
 def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:

@@ -1,0 +1,311 @@
+"""`odeco.GaussianMixture` beside scikit-learn's: likelihood, optima, time, growth.
+
+All of it: ``python -m benchmarks gaussian_mixture``. One section, kept in the result file with the others:
+``python -m benchmarks.gaussian_mixture spherical`` (or optima, diagonal, growth, moments).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from odeco import GaussianMixture
+from odeco.refinement.gaussian_mixture import GaussianParameters, Points, refine_gaussian_mixture
+from odeco.refinement.loop import StoppingRule
+from odeco.sources.dense import as_dense_source
+
+NAME = "gaussian_mixture"
+N, HELD_OUT = 100_000, 20_000
+# d, k, separation, whether variances differ
+SETTINGS = [(50, 10, 8.0, False), (100, 20, 6.0, True), (100, 20, 3.5, True), (200, 30, 3.5, True)]
+# The method's constants were chosen on seeds 0 to 9: figures come from others.
+FIRST_SEED = 100
+SAME_OPTIMUM = 0.002  # nats per sample of held-out likelihood: the tolerance that was asked for
+GROWTH_N = (12_500, 25_000, 50_000, 100_000, 200_000, 400_000)
+GROWTH_D = (50, 100, 200, 400, 800, 1600)
+
+
+def draw(n: int, d: int, k: int, separation: float, differ: bool, seed: int, *, diagonal: bool = False) -> Any:
+    """Samples and the truth: weights Dirichlet(5), deviations 0.7 to 1.3 where they differ (per column if diagonal).
+
+    `separation` is the typical distance of two means in average deviations.
+    """
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.full(k, 5.0))
+    deviations = rng.uniform(0.7, 1.3, (k, d) if diagonal else k) if differ else np.ones(k)
+    means = separation * deviations.mean() / np.sqrt(2 * d) * rng.standard_normal((k, d))
+    labels = rng.choice(k, size=n, p=weights)
+    scale = deviations[labels] if diagonal else deviations[labels, None]
+    return means[labels] + scale * rng.standard_normal((n, d)), (weights, means, deviations**2)
+
+
+def fit(name: str, x: Any, k: int, kind: str, seed: int) -> Any:
+    """A model at its defaults but for the number of starts; what it warns of is not the point here."""
+    from sklearn.mixture import GaussianMixture as Peer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name == "odeco":
+            return GaussianMixture(k, kind, random_state=seed).fit(x)
+        return Peer(k, covariance_type=kind, n_init=int(name.split("=")[1]), random_state=seed).fit(x)
+
+
+def from_truth(x: Any, truth: Any, kind: str) -> GaussianMixture:
+    """EM from the true parameters: what the best start there is would give."""
+    weights, means, variances = truth
+    origin = x.mean(axis=0)
+    points = Points(as_dense_source(x), origin, np.float32, x.shape[1])
+    start = GaussianParameters(weights, means - origin, variances, kind)
+    done = refine_gaussian_mixture(points, start, StoppingRule(30, 1e-5), scales=x.var(axis=0)).parameters
+    model = GaussianMixture(len(weights), kind)
+    model.weights_, model.means_, model.covariances_ = done.weights, done.means + origin, done.covariances
+    model.n_features_in_ = x.shape[1]
+    return model
+
+
+@contextmanager
+def one_thread() -> Any:
+    """One thread for everybody: BLAS and OpenMP of the peer, and our own."""
+    before = os.environ.get("ODECO_NUM_THREADS")
+    os.environ["ODECO_NUM_THREADS"] = "1"
+    try:
+        with harness.threads(1):
+            yield
+    finally:
+        del os.environ["ODECO_NUM_THREADS"]
+        if before is not None:
+            os.environ["ODECO_NUM_THREADS"] = before
+
+
+def timed(name: str, x: Any, k: int, kind: str, seed: int) -> tuple[Any, float]:
+    models: list[Any] = []
+    seconds = harness.once(lambda: models.append(fit(name, x, k, kind, seed)))
+    return models[0], seconds
+
+
+def _spherical(quick: bool) -> list[dict[str, Any]]:
+    """Likelihood and time beside n_init = 1 and 10, all threads."""
+    return [_beside(*setting, "spherical", 1 if quick else 2, quick) for setting in SETTINGS[: 1 if quick else None]]
+
+
+def _beside(d: int, k: int, separation: float, differ: bool, kind: str, seeds: int, quick: bool) -> dict[str, Any]:
+    n = N // 4 if quick else N
+    row: dict[str, Any] = {"n": n, "d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
+    names = ("odeco", "n_init=1", "n_init=10")
+    gaps, times = ({name: [] for name in names} for _ in range(2))
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        x, truth = draw(n + HELD_OUT, d, k, separation, differ, seed, diagonal=kind == "diag")
+        train, test = x[:n], x[n:]
+        best = from_truth(train, truth, kind).score(test)
+        fit("odeco", train[: n // 8], k, kind, 0)  # warms up caches
+        for name in names:
+            model, seconds = timed(name, train, k, kind, seed)
+            times[name].append(seconds)
+            gaps[name].append(float(model.score(test)) - best)
+    for name in names:
+        row[f"{name} gap"], row[f"{name} seconds"] = float(np.mean(gaps[name])), float(np.median(times[name]))
+    return row
+
+
+def _optima(quick: bool) -> list[dict[str, Any]]:
+    """The share of data sets that end at the best optimum known: of both methods' and of EM from the truth."""
+    rows = []
+    for d, k, separation, differ in SETTINGS[: 2 if quick else None]:
+        seeds = 2 if quick else 20
+        scores: dict[str, list[float]] = {"odeco": [], "n_init=1": [], "truth": []}
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            x, truth = draw(N + HELD_OUT, d, k, separation, differ, seed)
+            scores["truth"].append(from_truth(x[:N], truth, "spherical").score(x[N:]))
+            for name in ("odeco", "n_init=1"):
+                scores[name].append(float(fit(name, x[:N], k, "spherical", seed).score(x[N:])))
+        ours, peer, best = (np.array(scores[name]) for name in ("odeco", "n_init=1", "truth"))
+        rows.append(
+            {"d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
+            | {"odeco": float(np.mean(ours >= np.maximum(ours, peer) - SAME_OPTIMUM))}
+            | {"n_init=1": float(np.mean(peer >= np.maximum(ours, peer) - SAME_OPTIMUM))}
+            | {"odeco of truth": float(np.mean(ours >= best - SAME_OPTIMUM)), "worst": float((ours - best).min())}
+            | {
+                "n_init=1 of truth": float(np.mean(peer >= best - SAME_OPTIMUM)),
+                "worst peer": float((peer - best).min()),
+            }
+        )
+    return rows
+
+
+def _diagonal(quick: bool) -> list[dict[str, Any]]:
+    cases = [(50, 10, 4.0, True), (100, 20, 4.0, True)]
+    return [_beside(*case, "diag", 1 if quick else 2, quick) for case in cases[: 1 if quick else None]]
+
+
+def _growth(quick: bool) -> dict[str, Any]:
+    """Seconds of a fit against n and against d, one thread."""
+    result: dict[str, Any] = {"n": [], "d": []}
+    with one_thread():
+        for n in GROWTH_N[: 3 if quick else None]:
+            x, _ = draw(n, 50, 10, 5.0, True, FIRST_SEED)
+            result["n"].append({"n": n, "seconds": harness.seconds(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
+        for d in GROWTH_D[: 3 if quick else None]:
+            x, _ = draw(20_000, d, 10, 8.0, True, FIRST_SEED)
+            result["d"].append({"d": d, "seconds": harness.seconds(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
+    return result
+
+
+def _moments(quick: bool) -> list[dict[str, Any]]:
+    """Mean error of the pure estimates and after refinement, in units of what labelled samples would give."""
+    from odeco.metrics import match_components
+
+    rows = []
+    ways = [("moments", None), ("moments", "one-step"), ("moments", "em"), ("multiview", None), ("multiview", "em")]
+    for method, refine in ways:
+        errors = []
+        for seed in range(FIRST_SEED, FIRST_SEED + (1 if quick else 5)):
+            x, (weights, means, variances) = draw(N, 50, 10, 5.0, True, seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = GaussianMixture(10, method=method, refine=refine, random_state=0).fit(x)
+            found = match_components(model.means_.T, means.T).errors
+            errors.append(float(np.sqrt(np.mean(found**2 * weights * N / (50 * variances)))))
+        rows.append({"method": method, "refine": refine or "None", "error": float(np.median(errors))})
+    return rows
+
+
+SECTIONS: dict[str, Callable[[bool], Any]] = {
+    "spherical": _spherical,
+    "optima": _optima,
+    "diagonal": _diagonal,
+    "growth": _growth,
+    "moments": _moments,
+}
+
+
+def run(*, quick: bool = False, sections: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some of them into the stored results of the others."""
+    path = harness.RESULTS / f"{NAME}.json"
+    result: dict[str, Any] = harness.load(NAME) if sections and path.exists() else {}
+    result |= {"quick": quick, "environment": harness.environment(["odeco", "numpy", "scipy", "scikit-learn"])}
+    for name in sections or SECTIONS:
+        result[name] = SECTIONS[name](quick)
+    return result
+
+
+def report(result: dict[str, Any]) -> None:
+    """Tables of the docs, and the figure, from a result file."""
+    harness.write_between(harness.ROOT / "docs" / "mixtures.md", f"benchmark:{NAME}", docs_tables(result))
+    if "growth" in result:
+        _draw(result["growth"])
+
+
+def docs_tables(result: dict[str, Any]) -> str:
+    """The tables of the sections that were measured."""
+    tables = {"spherical": _beside_table, "diagonal": _beside_table, "optima": _optima_table, "growth": _growth_table}
+    parts = [
+        f"{TITLES[name]}\n\n{tables.get(name, _moments_table)(result[name])}" for name in SECTIONS if name in result
+    ]
+    env = result["environment"]
+    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+    return "\n\n".join([*parts, f"{env['processor']}, Python {env['python']}, {versions}."])
+
+
+TITLES = {
+    "spherical": (
+        "Spheres. Gap: held-out log-likelihood per sample less that of EM from the true parameters; seconds of a fit "
+        "with all threads. scikit-learn with its defaults and n_init starts:"
+    ),
+    "optima": (
+        f"The share of data sets (n = {N:,}) on which a fit ends within {SAME_OPTIMUM} of the better of both, and of "
+        "EM from the true parameters; the largest distance from the latter:"
+    ),
+    "diagonal": "A variance per component and column, the same figures:",
+    "growth": "Seconds of a fit (one thread): d = 50, k = 10 against n; n = 20,000, k = 10 against d:",
+    "moments": (
+        f"Mean error of the means, 1 for the error that {N:,} labelled samples would leave; d = 50, k = 10, "
+        "separation 5:"
+    ),
+}
+
+
+def _setting(row: dict[str, Any]) -> list[str]:
+    return [str(row["d"]), str(row["k"]), f"{row['separation']:g}", "differ" if row["differ"] else "equal"]
+
+
+def _beside_table(rows: list[dict[str, Any]]) -> str:
+    names = ("odeco", "n_init=1", "n_init=10")
+    header = [
+        "d",
+        "k",
+        "separation",
+        "variances",
+        *(f"gap, {name}" for name in names),
+        *(f"s, {name}" for name in names),
+    ]
+    header += ["faster than n_init=1", "than n_init=10"]
+    lines = []
+    for row in rows:
+        ours = row["odeco seconds"]
+        lines.append(
+            _setting(row)
+            + [f"{row[f'{name} gap']:.4f}" for name in names]
+            + [f"{row[f'{name} seconds']:.2f}" for name in names]
+            + [f"{row[f'{name} seconds'] / ours:.1f}x" for name in names[1:]]
+        )
+    return harness.markdown_table(header, lines) + (
+        f"\n\nn = {rows[0]['n']:,}; means over {rows[0]['seeds']} data sets, median times."
+    )
+
+
+def _optima_table(rows: list[dict[str, Any]]) -> str:
+    header = ["d", "k", "separation", "variances", "seeds", "odeco, best of both", "n_init=1, best of both"]
+    header += ["odeco, truth", "n_init=1, truth", "odeco, largest distance", "n_init=1, largest distance"]
+    lines = [
+        [
+            *_setting(row),
+            str(row["seeds"]),
+            *(f"{100 * row[key]:.0f} %" for key in ("odeco", "n_init=1", "odeco of truth", "n_init=1 of truth")),
+            *(f"{max(-row[key], 0):.4f}" for key in ("worst", "worst peer")),
+        ]
+        for row in rows
+    ]
+    return harness.markdown_table(header, lines)
+
+
+def _growth_table(result: dict[str, Any]) -> str:
+    tables = []
+    for axis in ("n", "d"):
+        rows = [[f"{row[axis]:,}", f"{row['seconds']:.3f}"] for row in result[axis]]
+        tables.append(harness.markdown_table([axis, "seconds"], rows))
+    return "\n\n".join(tables)
+
+
+def _moments_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
+        ["method", "refine", "error"], [[r["method"], r["refine"], f"{r['error']:.2f}"] for r in rows]
+    )
+
+
+def _draw(growth: dict[str, Any]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    for axes, axis in zip(figure.subplots(1, 2), ("n", "d"), strict=True):
+        values, seconds = ([row[key] for row in growth[axis]] for key in (axis, "seconds"))
+        axes.loglog(values, seconds, marker="o", label="odeco")
+        axes.loglog(values, [seconds[-1] * v / values[-1] for v in values], ":", color="gray", label="linear")
+        axes.set(xlabel=axis, ylabel="seconds")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    harness.FIGURES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(harness.FIGURES / "gaussian-mixture-growth.png", dpi=110)
+
+
+if __name__ == "__main__":
+    measured = run(sections=sys.argv[1:])
+    harness.save(NAME, measured)
+    report(measured)
+    print(docs_tables(measured))

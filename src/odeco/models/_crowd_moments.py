@@ -1,0 +1,135 @@
+"""From votes to confusions: groups of workers as three views (Theorem 3.6), and which class is which label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from odeco.exceptions import MomentError
+from odeco.moments.crowd import CrowdMoments
+from odeco.refinement.dawid_skene import CrowdParameters, crowd_parameters
+from odeco.symmetrization import ViewComponents, recover_views
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSolution:
+    """Parameters by moments, and what they came from (None for a start that is not one of moments)."""
+
+    parameters: CrowdParameters
+    components: ViewComponents | None = field(default=None, repr=False)
+    clipped_mass: float = 0.0
+
+
+def draw_groups(n_workers: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Three groups of workers of equal numbers at random, whatever their labels: chunks of items cannot matter."""
+    return np.asarray(rng.permutation(n_workers) % 3)
+
+
+def average_solutions(solutions: list[CrowdSolution], counts: Floats) -> CrowdSolution:
+    """The mean of the estimates of several groupings, classes matched with those of the first; its spectra."""
+    first = solutions[0]
+    weights, confusions = [], []
+    flat = _weighted(first.parameters.confusion, counts)
+    for solution in solutions:
+        other = _weighted(solution.parameters.confusion, counts)
+        order = linear_sum_assignment(-flat @ other.T)[1]
+        weights.append(solution.parameters.weights[order])
+        confusions.append(solution.parameters.confusion[:, order])
+    mean = CrowdParameters(np.mean(weights, axis=0), np.mean(confusions, axis=0))
+    return replace(first, parameters=mean)
+
+
+def _weighted(confusion: Floats, counts: Floats) -> Floats:
+    """Confusions as one centred row per class, workers with many labels louder."""
+    centred = confusion - confusion.mean(axis=1, keepdims=True)
+    scaled = np.sqrt(counts)[:, None, None] * centred
+    return np.asarray(scaled.transpose(1, 0, 2).reshape(confusion.shape[1], -1))
+
+
+def solve_crowd(
+    moments: CrowdMoments, n_classes: int, rng: np.random.Generator, *, smoothing: float, method: str, polish: bool
+) -> CrowdSolution:
+    """Class probabilities and confusions from the moments of one grouping.
+
+    Worker w of group g is independent of the other two groups given the class, so votes weighed by their functionals
+    count how he labels each class.
+    """
+    if len(moments.groups) < 3:
+        raise MomentError(f"there are {len(moments.groups)} annotators, and three views need three of them at least.")
+    views, maps = moments.read()
+    found = recover_views(views, n_classes, rng, method=method, polish=polish)
+    functionals = [[f @ m.T for f, m in zip(parts, maps, strict=True)] for parts in found.functionals]
+    sums = moments.worker_sums(functionals, found.offsets).transpose(0, 2, 1)
+    counts = moments.label_counts.sum(axis=1)[:, None, None]
+    positive = np.maximum(sums, 0.0)
+    totals = positive.sum(axis=2, keepdims=True)
+    shares = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), 1.0 / sums.shape[2])
+    confusion = (counts * shares + smoothing) / (counts + smoothing * sums.shape[2])
+    clipped = float((positive - sums).sum() / max(positive.sum(), 1e-300))
+    return CrowdSolution(CrowdParameters(found.weights, confusion), found, clipped)
+
+
+def majority_start(votes: sparse.csr_array, n_labels: int, n_classes: int, weights: Floats, smoothing: float) -> Floats:
+    """Shares of each label among an item's votes, as a first guess of its class, (n, k) times the weights.
+
+    With fewer classes than labels the k most frequent labels are the classes.
+    """
+    n_workers = votes.shape[1] // n_labels
+    total = sparse.csr_array(np.tile(np.eye(n_labels), (n_workers, 1)))
+    shares = np.asarray((votes @ total).todense())
+    kept = np.sort(np.argsort(-(weights @ shares), kind="stable")[:n_classes])
+    shares = shares[:, kept] + smoothing / n_classes
+    return np.asarray(weights[:, None] * shares / shares.sum(axis=1, keepdims=True))
+
+
+def majority_parameters(
+    votes: sparse.csr_array, shape: tuple[int, int, int], weights: Floats, smoothing: float
+) -> CrowdParameters:
+    """Parameters of items whose classes are their votes: the usual start of EM."""
+    shares = majority_start(votes, shape[2], shape[1], weights, smoothing)
+    return crowd_parameters(votes.T.tocsr(), shares, shape, smoothing)
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Classes in the order of the labels that name them.
+
+    Attributes
+    ----------
+    order : (k,)
+        The class that comes i-th.
+    labels : (k,)
+        Number of the label that names it, ascending.
+    diagonal : (k,)
+        Share of all votes for items of the class that give its own label.
+    doubtful : tuple of (class, label)
+        Classes, in the new order, that are given another label more often than their own.
+    """
+
+    order: NDArray[np.intp]
+    labels: NDArray[np.intp]
+    diagonal: Floats
+    doubtful: tuple[tuple[int, int], ...]
+
+
+def align_classes(confusion: Floats, counts: Floats) -> Alignment:
+    """Which class is which label, by diagonal dominance: the one-to-one naming under which most votes are right.
+
+    The likelihood is the same for every order of the classes; only the belief that the crowd is right more often than
+    wrong tells them apart. Confusions of the workers are averaged with their numbers of labels (W,) as weights.
+    """
+    average = np.einsum("w,wil->il", counts / max(counts.sum(), 1e-300), confusion)
+    classes, labels = linear_sum_assignment(-average)
+    by_label = np.argsort(labels, kind="stable")
+    order, names = classes[by_label], labels[by_label]
+    ordered = average[order]
+    own = ordered[np.arange(len(order)), names]
+    best = ordered.argmax(axis=1)
+    doubtful = tuple((i, int(best[i])) for i in range(len(order)) if best[i] != names[i])
+    return Alignment(order, names, own, doubtful)

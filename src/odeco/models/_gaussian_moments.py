@@ -1,0 +1,151 @@
+"""Theorems 3.2 and 3.3 read backwards, in affine form: from moments of projected rows to a mixture of spheres.
+
+About the mean, the covariance is that of the means, of rank k - 1, plus the average variance times the identity.
+Whiten those k - 1 dimensions and append a constant 1: with a_i the whitened means, the vectors sqrt(w_i) (a_i, 1) are
+orthonormal, and the third moment of (a_h, 1), noise taken out, is a tensor whose eigenvectors they are. Weights are the
+squares of last coordinates. The means need not be linearly independent, only span k - 1 dimensions about their mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.decomposition.door import run_method
+from odeco.exceptions import MomentError
+from odeco.tensors import ExplicitTensor
+
+if TYPE_CHECKING:
+    from odeco.decomposition import Decomposition
+
+Floats = NDArray[np.float64]
+
+# Variances that leave this range about their average are sampling error and are put back.
+_VARIANCE_RANGE = (0.05, 20.0)
+# Eigenvalue times last coordinate is 1; sampling brought it down to 0.6 where a component was found, and below 0.25
+# where none was. Such a component is given this share of the average weight.
+_CONSISTENT, _LEFT_WEIGHT = 0.4, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalMoments:
+    """What the theorems need, about the mean and on principal directions.
+
+    Attributes
+    ----------
+    eigenvalues : (r,)
+        Leading eigenvalues of the covariance, largest first, r >= k - 1 (k where there are as many).
+    third : (k - 1, k - 1, k - 1)
+        Third moment on the first k - 1 principal directions.
+    radial : (k - 1,)
+        Those directions times the squared norm of the whole row.
+    total_variance : float
+        Trace of the covariance.
+    dimension : int
+        d
+    weight : float
+        Number of samples.
+    """
+
+    eigenvalues: Floats = field(repr=False)
+    third: Floats = field(repr=False)
+    radial: Floats = field(repr=False)
+    total_variance: float
+    dimension: int
+    weight: float
+
+    @property
+    def n_components(self) -> int:
+        """k"""
+        return self.radial.size + 1
+
+    @property
+    def noise_variance(self) -> float:
+        """The average variance: the mean over the d - k + 1 dimensions of noise, not the lowest eigenvalue."""
+        r = self.radial.size
+        return float((self.total_variance - self.eigenvalues[:r].sum()) / (self.dimension - r))
+
+    @property
+    def noise_edge(self) -> float:
+        """The largest eigenvalue that noise alone would show.
+
+        The edge of Marchenko and Pastur's law, wider by 3 % for variances that differ, and 2.5 of Johnstone's units of
+        its fluctuation: one data set in a thousand exceeds that.
+        """
+        n, d = max(self.weight, 1.0), self.dimension
+        unit = (np.sqrt(n) + np.sqrt(d)) * (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / n
+        return float(self.noise_variance * ((1 + 1.03 * np.sqrt(d / n)) ** 2 + 2.5 * unit))
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalEstimate:
+    """A mixture of spheres: weights (k,), means (k, k - 1) on the principal directions, variances (k,).
+
+    `clipped` variances were out of range, `weak` components are not what the tensor shows but what is left of it.
+    """
+
+    weights: Floats
+    means: Floats = field(repr=False)
+    variances: Floats
+    decomposition: Decomposition = field(repr=False)
+    clipped: int
+    weak: NDArray[np.bool_]
+
+
+def spherical_estimate(moments: SphericalMoments, tied: bool, rng: np.random.Generator) -> SphericalEstimate:
+    """The parameters that the moments imply (Theorem 3.2 where `tied`, Theorem 3.3 otherwise)."""
+    k, noise = moments.n_components, moments.noise_variance
+    signal = moments.eigenvalues[: k - 1] - noise
+    if k > 1 and not signal[-1] > 100 * np.finfo(np.float64).eps * moments.eigenvalues[0]:
+        raise MomentError(
+            f"the means of {k} components must span {k - 1} dimensions, but eigenvalue {k - 1} of the covariance, "
+            f"{moments.eigenvalues[k - 2]:.3g}, does not exceed the noise variance {noise:.3g}: lower n_components."
+        )
+    roots = np.sqrt(signal)
+    # M1 = sum_i w_i sigma_i^2 a_i; by Theorem 3.2 it vanishes about the mean where all variances are equal.
+    spread = np.zeros(k - 1) if tied else variance_moment(moments) / roots
+    tensor = affine_tensor(moments.third, signal, spread)
+    found = run_method(ExplicitTensor(tensor), k, "auto", rng, {})
+    vectors = found.eigenvectors * np.where(found.eigenvectors[-1] < 0, -1.0, 1.0)
+    # The eigenvalue is one over the last coordinate. Where the tensor says otherwise, the vector is only what the
+    # others left over: its direction still helps, its length does not.
+    weak = found.eigenvalues * vectors[-1] < _CONSISTENT
+    last = np.where(weak, np.sqrt(_LEFT_WEIGHT / k), vectors[-1])
+    weights = last**2 / np.sum(last**2)
+    means = (vectors[:-1] / last).T * roots
+    variances = np.where(weak, noise, vectors.T @ np.append(spread, noise) / last)
+    low, high = (bound * noise for bound in _VARIANCE_RANGE)
+    clipped = int(np.count_nonzero((variances < low) | (variances > high)))
+    return SphericalEstimate(weights, means, np.clip(variances, low, high), found, clipped, weak)
+
+
+def affine_tensor(third: Floats, signal: Floats, spread: Floats) -> Floats:
+    """``sum_i w_i (a_i, 1)^(x3)``, (k, k, k): whitened third moments less the noise's, bordered by what is known.
+
+    ``E[z z z] = sum_i w_i (a_i a_i a_i + [3] sigma_i^2 a_i (x) C)``, C the inverse of the whitened eigenvalues; the
+    mean of a_h is 0 and its covariance the identity.
+    """
+    r = signal.size
+    roots = np.sqrt(signal)
+    whitened = third / np.multiply.outer(roots, np.outer(roots, roots))
+    noise = np.multiply.outer(spread, np.diag(1 / signal))
+    core = whitened - noise - noise.transpose(1, 0, 2) - noise.transpose(1, 2, 0)
+    tensor = np.zeros((r + 1,) * 3)
+    # The same entry in every order of its indices, to the last bit.
+    tensor[:r, :r, :r] = sum(core.transpose(axes) for axes in _ORDERS) / 6
+    identity = np.eye(r)
+    tensor[r, :r, :r] = tensor[:r, r, :r] = tensor[:r, :r, r] = identity
+    tensor[r, r, r] = 1.0
+    return tensor
+
+
+_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+
+
+def variance_moment(moments: SphericalMoments) -> Floats:
+    """``E[y ||P y||^2] / (d - k + 1)`` on the principal directions: sum_i w_i sigma_i^2 (mu_i - mean)."""
+    inside = np.einsum("abb->a", moments.third)
+    return np.asarray((moments.radial - inside) / (moments.dimension - moments.radial.size))

@@ -1,0 +1,187 @@
+"""What the scikit-learn shells of all mixtures share: posteriors, scores, criteria, draws, checks of options."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from odeco._random import as_generator
+from odeco.diagnostics import Diagnostics, warn_all
+from odeco.sources.counts import check_weights
+from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+
+class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the mixtures. A family gives four things:
+
+    - ``_clean(X)``: new data, checked against the fit, in the form that ``_log_joint`` takes;
+    - ``_log_joint(clean)``: log(weight) + log density of every sample under every component, (n, k);
+    - ``_draw(labels, rng)``: one sample per label;
+    - ``_n_parameters()``: free parameters, for the criteria.
+    """
+
+    n_components: int
+    random_state: Any
+    weights_: Floats
+    n_features_in_: int
+    diagnostics_: Diagnostics
+
+    # What a family gives.
+
+    def _clean(self, X: Any) -> Any:
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    @abstractmethod
+    def _log_joint(self, clean: Any) -> Floats: ...
+
+    @abstractmethod
+    def _draw(self, labels: Labels, rng: np.random.Generator) -> Any: ...
+
+    @abstractmethod
+    def _n_parameters(self) -> int: ...
+
+    # What users of scikit-learn's mixtures expect.
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Posterior probabilities of the components, (n, k)."""
+        check_is_fitted(self)
+        return posterior(self._log_joint(self._clean(X)))[0]
+
+    def predict(self, X: Any) -> Labels:
+        """The most probable component of each sample."""
+        check_is_fitted(self)
+        return np.asarray(np.argmax(self._log_joint(self._clean(X)), axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Labels:
+        """Fit, then the most probable component of each sample."""
+        return np.asarray(self.fit(X, **params).predict(X))
+
+    def score_samples(self, X: Any) -> Floats:
+        """Log-likelihood of each sample, (n,)."""
+        check_is_fitted(self)
+        return log_sum_exp(self._log_joint(self._clean(X)))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood per sample."""
+        return float(self.score_samples(X).mean())
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion on X: smaller is better."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """Bayes' criterion on X: smaller is better."""
+        scores = self.score_samples(X)
+        return -2 * float(scores.sum()) + self._n_parameters() * float(np.log(scores.size))
+
+    def sample(self, n_samples: int = 1) -> tuple[Any, Labels]:
+        """Draw from the fitted mixture: samples, grouped by component, and their components (n,)."""
+        check_is_fitted(self)
+        check_integer("n_samples", n_samples)
+        rng = as_generator(self.random_state)
+        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        labels = np.repeat(np.arange(counts.size), counts)
+        return self._draw(labels, rng), labels
+
+    # What the families' fits have in common.
+
+    def _open(self, X: Any, sample_weight: ArrayLike | None) -> DenseSource:
+        """A source of dense rows to fit on; one matrix is checked as scikit-learn does, names of columns included."""
+        if is_matrix(X):
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            if sample_weight is not None:
+                sample_weight = check_weights(sample_weight, X.shape[0])
+        source = as_dense_source(X, sample_weight=sample_weight)
+        self.n_features_in_ = source.n_features
+        return source
+
+    def _finish(self, diagnostics: Diagnostics, *, warn: bool = True, stacklevel: int = 4) -> None:
+        """Keep the report of a fit, and raise its advice as warnings."""
+        self.diagnostics_ = warn_all(diagnostics, stacklevel=stacklevel) if warn else diagnostics
+
+    def _forget_stream(self) -> None:
+        """Drop the sums of `partial_fit`: a new `fit` starts from nothing."""
+        if hasattr(self, "_stream"):
+            del self._stream
+
+
+class FixedBlocks:
+    """Rows that arrive in chunks of any size, given on in blocks of one size: sums do not depend on the chunks."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._waiting: list[DenseBatch] = []
+
+    def push(self, batch: DenseBatch) -> Iterator[DenseBatch]:
+        """Take a chunk (copied: the caller may reuse his arrays), give the blocks that it completes."""
+        weights = None if batch.weights is None else batch.weights.copy()
+        self._waiting.append(DenseBatch(batch.rows.copy(), weights))
+        if sum(map(len, self._waiting)) < self.size:
+            return
+        whole = join_batches(self._waiting)
+        full = len(whole) - len(whole) % self.size
+        self._waiting = [cut_batch(whole, full, len(whole))] if full < len(whole) else []
+        for start in range(0, full, self.size):
+            yield cut_batch(whole, start, start + self.size)
+
+    @property
+    def waiting(self) -> DenseBatch | None:
+        """The rows of the block that is not yet complete."""
+        return join_batches(self._waiting) if self._waiting else None
+
+
+def cut_batch(batch: DenseBatch, start: int, stop: int) -> DenseBatch:
+    """Rows start to stop of a batch."""
+    return DenseBatch(batch.rows[start:stop], None if batch.weights is None else batch.weights[start:stop])
+
+
+def log_sum_exp(joint: Floats) -> Floats:
+    """``log(sum(exp(joint), axis=1))``, (n,)."""
+    highest = joint.max(axis=1)
+    return np.asarray(highest + np.log(np.exp(joint - highest[:, None]).sum(axis=1)))
+
+
+def posterior(joint: Floats) -> tuple[Floats, Floats]:
+    """Posterior probabilities (n, k) and log-likelihoods (n,) from log joint densities."""
+    highest = joint.max(axis=1, keepdims=True)
+    shares = np.exp(joint - highest)
+    totals = shares.sum(axis=1, keepdims=True)
+    shares /= totals
+    return shares, (highest + np.log(totals))[:, 0]
+
+
+def check_choice(name: str, value: Any, allowed: Sequence[str | None]) -> None:
+    """Raise unless an option is one of the allowed values."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+def check_integer(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless an option is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise ValueError(f"{name} must be {kind}, got {value!r}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise unless an option is a finite number, 0 or positive."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number, 0 or positive, got {value!r}.")
+
+
+def check_enough(n_samples: int, n_components: int) -> None:
+    """Raise where there are fewer samples than components."""
+    if n_samples < n_components:
+        raise ValueError(
+            f"n_samples={n_samples} is smaller than n_components={n_components}: use more samples or fewer components."
+        )

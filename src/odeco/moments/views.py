@@ -1,0 +1,294 @@
+"""Cross moments of views (section 3.3): pairs and triples of different views, never of a view with itself.
+
+The views are put into three groups: views that are independent given h stay so when they are joined. Each group is
+seen through a basis of a few directions, ``y_g = sum_t (x_t - shift_t) B_t`` over its views. What is summed is
+``x_t (x) y_g`` for the groups g that view t is not in, of size d_t x r, and ``y_1 (x) y_2 (x) y_3``: nothing of size
+d x d, unless the basis is the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from odeco.kernels.threads import sum_batches
+from odeco.sources.views import Block, ViewBatch
+
+Floats = NDArray[np.float64]
+PAIRS = ((0, 1), (0, 2), (1, 2))
+
+# Numbers in a temporary of products y_1 y_2, one row per sample: 16 MB, in the cache of no machine but quick to make.
+_PRODUCTS = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class ThreeViews:
+    """Cross moments of three views on r_t directions each.
+
+    Attributes
+    ----------
+    pairs : three arrays (r_s, r_t)
+        ``E[y_1 (x) y_2]``, ``E[y_1 (x) y_3]``, ``E[y_2 (x) y_3]``.
+    triples : (r_1, r_2, r_3)
+        ``E[y_1 (x) y_2 (x) y_3]``.
+    means : three arrays (r_t,), or None
+        None: the moments are raw, and the conditional means must be linearly independent (Theorem 3.6 as it stands).
+        Given: pairs and triples are about these means, and the affine form is used.
+    """
+
+    pairs: tuple[Floats, Floats, Floats] = field(repr=False)
+    triples: Floats = field(repr=False)
+    means: tuple[Floats, Floats, Floats] | None = field(default=None, repr=False)
+
+    def pair(self, first: int, second: int) -> Floats:
+        """``E[y_first (x) y_second]`` for two different views."""
+        if first < second:
+            return self.pairs[PAIRS.index((first, second))]
+        return self.pairs[PAIRS.index((second, first))].T
+
+
+@dataclass(frozen=True, eq=False)
+class ViewBasis:
+    """Where the views are looked at from.
+
+    Attributes
+    ----------
+    groups : three lists of views
+    directions : one array (d_t, r) per view
+        Those of a group have the same r.
+    shifts : one array (d_t,) per view
+        About the means: moments are exact for any, and lose no digits near them.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    directions: tuple[Floats, ...] = field(repr=False)
+    shifts: tuple[Floats, ...] = field(repr=False)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of columns d_t."""
+        return tuple(len(block) for block in self.directions)
+
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of directions of the groups."""
+        return tuple(int(self.directions[group[0]].shape[1]) for group in self.groups)
+
+    def group_of(self, view: int) -> int:
+        """The group that a view is in."""
+        return next(g for g, group in enumerate(self.groups) if view in group)
+
+    def centred(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks about their shifts; sparse ones as they are."""
+        return [b if sparse.issparse(b) else b - shift for b, shift in zip(blocks, self.shifts, strict=True)]
+
+    def project(self, centred: Sequence[Block]) -> list[Floats]:
+        """``y_g`` for each group, (n, r), from blocks as `centred` gives them."""
+        projected = []
+        for group in self.groups:
+            parts = [self._project_view(centred[t], t) for t in group]
+            projected.append(np.asarray(sum(parts[1:], start=parts[0])))
+        return projected
+
+    def _project_view(self, block: Block, view: int) -> Floats:
+        product = np.asarray(block @ self.directions[view])
+        return product - self.shifts[view] @ self.directions[view] if sparse.issparse(block) else product
+
+    def same(self, other: ViewBasis) -> bool:
+        """Whether moments on the two may be merged."""
+        return self is other or (
+            self.groups == other.groups
+            and all(map(np.array_equal, self.directions, other.directions))
+            and all(map(np.array_equal, self.shifts, other.shifts))
+        )
+
+
+class ColumnSums:
+    """First and second moments of every column, about given shifts (zeros for sparse views)."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        self.widths = tuple(widths)
+        self.n, self.weight = 0, 0.0
+        self._shifts: list[Floats] | None = None
+        self._sums = [np.zeros(d) for d in widths]
+        self._squares = [np.zeros(d) for d in widths]
+
+    def update(self, batch: ViewBatch) -> Self:
+        """Add the samples of a batch; the first one chooses the shifts."""
+        if self._shifts is None:
+            self._shifts = [np.zeros(b.shape[1]) if sparse.issparse(b) else b[0].astype(float) for b in batch.blocks]
+        weights = batch.row_weights()
+        for t, block in enumerate(batch.blocks):
+            if sparse.issparse(block):
+                self._sums[t] += block.T @ weights
+                self._squares[t] += (block * block).T @ weights
+            else:
+                rows = block - self._shifts[t]
+                self._sums[t] += weights @ rows
+                self._squares[t] += weights @ np.square(rows)
+        self.n += int(np.count_nonzero(weights))  # samples of weight 0 are not there
+        self.weight += float(weights.sum())
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, whatever its shifts."""
+        if other.widths != self.widths:
+            raise ValueError(f"cannot merge columns of views of widths {other.widths} into {self.widths}.")
+        if other._shifts is None:
+            return self
+        if self._shifts is None:
+            self._shifts = other._shifts
+        for t in range(len(self.widths)):
+            move = other._shifts[t] - self._shifts[t]
+            self._squares[t] = self._squares[t] + other._squares[t] + 2 * move * other._sums[t] + other.weight * move**2
+            self._sums[t] = self._sums[t] + other._sums[t] + other.weight * move
+        self.n += other.n
+        self.weight += other.weight
+        return self
+
+    @property
+    def means(self) -> list[Floats]:
+        """E[x_t]."""
+        assert self._shifts is not None
+        return [shift + sums / self.weight for shift, sums in zip(self._shifts, self._sums, strict=True)]
+
+    @property
+    def variances(self) -> list[Floats]:
+        """Variance of every column; exactly 0 where it is rounding."""
+        assert self._shifts is not None
+        found = []
+        for shift, sums, squares in zip(self._shifts, self._sums, self._squares, strict=True):
+            second, mean = squares / self.weight, sums / self.weight
+            variance = second - mean**2
+            noise = 1e-14 * second + 1e-30 * shift**2  # rounding of the squares, and of the column itself
+            found.append(np.where(variance > noise, variance, 0.0))
+        return found
+
+
+class ViewPairs:
+    """Products of the pairs with a basis: ``E[x_t (x) y_g]`` about the means, for views t outside group g."""
+
+    def __init__(self, basis: ViewBasis) -> None:
+        self.basis = basis
+        ranks = basis.ranks()
+        self.n, self.weight = 0, 0.0
+        self._first = [np.zeros(d) for d in basis.widths]
+        self._projected = [np.zeros(r) for r in ranks]
+        self._cross = {
+            (t, g): np.zeros((d, ranks[g]))
+            for t, d in enumerate(basis.widths)
+            for g in range(3)
+            if t not in basis.groups[g]
+        }
+
+    def update(self, batch: ViewBatch) -> Self:
+        """Add the samples of a batch; returns self."""
+        if batch.widths != self.basis.widths:
+            raise ValueError(f"the batch has views of {batch.widths} columns, the moments {self.basis.widths}.")
+        for piece in batch.pieces():
+            centred = self.basis.centred(piece.blocks)
+            self._add(centred, piece.row_weights(), self.basis.project(centred))
+        self.n += len(batch)
+        self.weight += float(batch.row_weights().sum())
+        return self
+
+    @classmethod
+    def over(cls, batches: Iterable[ViewBatch], basis: ViewBasis) -> Self:
+        """The moments of all batches of a source, on threads."""
+        return sum_batches(batches, lambda: cls(basis))
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, which is left as it is; returns self."""
+        if type(other) is not type(self) or not self.basis.same(other.basis):
+            raise ValueError(
+                "cannot merge moments of different bases: create both from the same basis, learned once, before the "
+                "data are split."
+            )
+        self._merge(other)
+        self.n += other.n
+        self.weight += other.weight
+        return self
+
+    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
+        weighted = [weights[:, None] * y for y in projected]
+        for g, y in enumerate(weighted):
+            self._projected[g] += y.sum(axis=0)
+        for t, block in enumerate(centred):
+            self._first[t] += block.T @ weights
+            others = [g for g in range(3) if (t, g) in self._cross]
+            product = np.asarray(block.T @ np.hstack([weighted[g] for g in others]))
+            edges = np.cumsum([weighted[g].shape[1] for g in others])[:-1]
+            for g, part in zip(others, np.split(product, edges, axis=1), strict=True):
+                self._cross[t, g] += part
+
+    def _merge(self, other: Self) -> None:
+        self._first = [a + b for a, b in zip(self._first, other._first, strict=True)]
+        self._projected = [a + b for a, b in zip(self._projected, other._projected, strict=True)]
+        self._cross = {key: value + other._cross[key] for key, value in self._cross.items()}
+
+    def cross(self, view: int, group: int) -> Floats:
+        """``E[(x_t - E x_t) (x) (y_g - E y_g)]`` of shape (d_t, r)."""
+        mean_x, mean_y = self._first[view] / self.weight, self._projected[group] / self.weight
+        return np.asarray(self._cross[view, group] / self.weight - np.outer(mean_x, mean_y))
+
+    @property
+    def group_means(self) -> tuple[Floats, Floats, Floats]:
+        """``E[y_g]``."""
+        first, second, third = (sums / self.weight for sums in self._projected)
+        return first, second, third
+
+
+class ViewMoments(ViewPairs):
+    """The pairs, and the triples ``E[y_1 (x) y_2 (x) y_3]`` on the basis."""
+
+    def __init__(self, basis: ViewBasis) -> None:
+        super().__init__(basis)
+        first, second, third = basis.ranks()
+        self._triples = np.zeros((first * second, third))
+        self._pairs = [np.zeros((first, second)), np.zeros((first, third)), np.zeros((second, third))]
+
+    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
+        super()._add(centred, weights, projected)
+        y1, y2, y3 = projected
+        weighted = weights[:, None] * y1
+        self._pairs[0] += weighted.T @ y2
+        self._pairs[1] += weighted.T @ y3
+        self._pairs[2] += (weights[:, None] * y2).T @ y3
+        step = max(1, _PRODUCTS // max(y1.shape[1] * y2.shape[1], 1))
+        for start in range(0, len(y1), step):
+            rows = slice(start, start + step)
+            products = weighted[rows, :, None] * y2[rows, None, :]
+            self._triples += products.reshape(len(products), y1.shape[1] * y2.shape[1]).T @ y3[rows]
+
+    def _merge(self, other: Self) -> None:
+        super()._merge(other)
+        self._triples = self._triples + other._triples
+        self._pairs = [a + b for a, b in zip(self._pairs, other._pairs, strict=True)]
+
+    def read(self) -> ThreeViews:
+        """All moments, about the means."""
+        return ThreeViews(self.pairs, self.triples, self.group_means)
+
+    @property
+    def pairs(self) -> tuple[Floats, Floats, Floats]:
+        """Covariances of (y_1, y_2), (y_1, y_3), (y_2, y_3)."""
+        m1, m2, m3 = self.group_means
+        p12, p13, p23 = (pair / self.weight for pair in self._pairs)
+        return p12 - np.outer(m1, m2), p13 - np.outer(m1, m3), p23 - np.outer(m2, m3)
+
+    @property
+    def triples(self) -> Floats:
+        """``E[y_1 (x) y_2 (x) y_3]`` about the means."""
+        (m1, m2, m3), (c12, c13, c23) = self.group_means, self.pairs
+        raw = self._triples.reshape(m1.size, m2.size, m3.size) / self.weight
+        return np.asarray(
+            raw
+            - m1[:, None, None] * c23
+            - m2[:, None] * c13[:, None, :]
+            - c12[:, :, None] * m3
+            - m1[:, None, None] * m2[:, None] * m3
+        )

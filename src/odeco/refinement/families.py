@@ -1,0 +1,203 @@
+"""Gaussian, Bernoulli, categorical and Poisson columns as one exponential family.
+
+log density = statistics . natural parameters + base.
+
+One row of *statistics* holds the values of Bernoulli columns, the indicators of categories, counts, numbers and their
+squares (standardized), and, for columns of numbers that may be missing, whether the value is there. A missing value
+has statistics 0 and so drops out of the likelihood: it is marginalized. A mixture of any families is then two matrix
+products per step: statistics times natural parameters, and posteriors times statistics.
+
+The parameters of a component are the means of its statistics, except that squares are replaced by variances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from odeco.sources.tables import Schema
+
+Floats = NDArray[np.float64]
+
+# Standardized variances stay above this: as far as the squares of standardized values keep their digits.
+VARIANCE_FLOOR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Where the statistics of each family stand, and how parameters and statistics belong together.
+
+    The order is: Bernoulli values, indicators, counts, numbers, squares, then one mask for each column of
+    Bernoulli values, counts or numbers that may be missing. `Q` is the number of parameters of a component.
+    """
+
+    bernoulli: NDArray[np.intp]
+    categorical: NDArray[np.intp]
+    poisson: NDArray[np.intp]
+    gaussian: NDArray[np.intp]
+    sizes: NDArray[np.intp] = field(repr=False)  # categories of each categorical column
+    masked: NDArray[np.intp] = field(repr=False)  # columns that have a mask
+    centre: Floats = field(repr=False)
+    scale: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, schema: Schema, centre: Floats, scale: Floats) -> Families:
+        """Layout of a schema; `centre`, `scale` (J,) standardize the numbers."""
+        kinds = np.array(schema.families)
+        places = [np.flatnonzero(kinds == kind) for kind in ("bernoulli", "categorical", "poisson", "gaussian")]
+        sizes = np.array([len(schema.columns[j].categories) for j in places[1]], dtype=np.intp)
+        masked = [j for j, column in enumerate(schema.columns) if column.missing and column.family != "categorical"]
+        return cls(places[0], places[1], places[2], places[3], sizes, np.array(masked, dtype=np.intp), centre, scale)
+
+    def with_missing(self, values: Floats) -> Families:
+        """The same with masks for all columns that have missing values here, whether the fit has seen any or not."""
+        gone = np.intersect1d(np.flatnonzero(np.isnan(values).any(axis=0)), self.numbers)
+        return replace(self, masked=np.union1d(self.masked, gone).astype(np.intp))
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """The columns with one value each, in the order of their statistics."""
+        return np.concatenate([self.bernoulli, self.poisson, self.gaussian])
+
+    @property
+    def spans(self) -> tuple[slice, slice, slice, slice, slice]:
+        """Places of Bernoulli values, indicators, counts, numbers and squares."""
+        edges = np.cumsum(
+            [0, self.bernoulli.size, self.sizes.sum(), self.poisson.size, self.gaussian.size, self.gaussian.size]
+        )
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(edges))  # type: ignore[return-value]
+
+    @property
+    def n_parameters(self) -> int:
+        """Q."""
+        return int(self.spans[-1].stop)
+
+    @property
+    def n_statistics(self) -> int:
+        """Q and the masks."""
+        return self.n_parameters + int(self.masked.size)
+
+    @property
+    def blocks(self) -> NDArray[np.intp]:
+        """The first indicator of each categorical column, counted from the first indicator of all."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+
+    def free_parameters(self) -> int:
+        """Free parameters of one component."""
+        return int(self.bernoulli.size + (self.sizes - 1).sum() + self.poisson.size + 2 * self.gaussian.size)
+
+    def statistics(self, values: Floats) -> Floats:
+        """Statistics (m, P) of rows of values (m, J) with NaN where missing."""
+        if self.bernoulli.size == values.shape[1] and not self.masked.size:
+            return np.ascontiguousarray(values)
+        out = np.zeros((len(values), self.n_statistics))
+        bernoulli, indicators, counts, numbers, squares = self.spans
+        out[:, bernoulli] = values[:, self.bernoulli]
+        out[:, counts] = values[:, self.poisson]
+        out[:, numbers] = (values[:, self.gaussian] - self.centre[self.gaussian]) / self.scale[self.gaussian]
+        if self.categorical.size:
+            codes = values[:, self.categorical]
+            known = ~np.isnan(codes)
+            places = np.where(known, codes, 0).astype(np.int64) + (self.blocks + indicators.start)
+            rows = np.arange(len(values))[:, None] * self.n_statistics
+            out.ravel()[(places + rows)[known]] = 1.0
+        out[:, self.n_parameters :] = ~np.isnan(values[:, self.masked])
+        if self.masked.size:
+            np.nan_to_num(out, copy=False)
+        out[:, squares] = out[:, numbers] ** 2
+        return out
+
+    def base(self, values: Floats) -> Floats:
+        """The part of the log density that no parameter enters, (m,): factorials, and the scale of the numbers."""
+        total = np.zeros(len(values))
+        if self.poisson.size:
+            total -= np.nan_to_num(gammaln(values[:, self.poisson] + 1.0)).sum(axis=1)
+        if self.gaussian.size:
+            logs = np.log(self.scale[self.gaussian])
+            known = np.isin(self.gaussian, self.masked)
+            total -= logs[~known].sum()
+            if known.any():
+                total -= ~np.isnan(values[:, self.gaussian[known]]) @ logs[known]
+        return total
+
+    def natural(self, table: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (K, P) of the statistics and constants (K,), of parameters (K, Q)."""
+        bernoulli, indicators, counts, numbers, squares = self.spans
+        coefficients = np.zeros((len(table), self.n_statistics))
+        p, rate, mean, variance = table[:, bernoulli], table[:, counts], table[:, numbers], table[:, squares]
+        coefficients[:, bernoulli] = np.log(p) - np.log1p(-p)
+        coefficients[:, indicators] = np.log(table[:, indicators])
+        coefficients[:, counts] = np.log(rate)
+        coefficients[:, numbers] = mean / variance
+        coefficients[:, squares] = -0.5 / variance
+        constants = np.concatenate(
+            [np.log1p(-p), -rate, -0.5 * (mean**2 / variance + np.log(2 * np.pi * variance))], axis=1
+        )
+        return coefficients, self._place(coefficients, constants)
+
+    def centred(self, change: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (K, P) and constants (K,) of ``change . (statistics - means)``, summed where observed."""
+        bernoulli, indicators, counts, numbers, squares = self.spans
+        coefficients = np.zeros((len(change), self.n_statistics))
+        coefficients[:, : self.n_parameters] = change
+        products = change * means
+        if self.categorical.size:
+            sums = np.add.reduceat(products[:, indicators], self.blocks, axis=1)
+            coefficients[:, indicators] -= np.repeat(sums, self.sizes, axis=1)
+        constants = np.concatenate(
+            [-products[:, bernoulli], -products[:, counts], -products[:, numbers] - products[:, squares]], axis=1
+        )
+        return coefficients, self._place(coefficients, constants)
+
+    def seen_statistics(self, sums: Floats, totals: Floats) -> Floats:
+        """How much weight of each statistic's column is observed in each component, (K, Q)."""
+        seen = self._seen(sums, totals)
+        parts = [seen[:, self.bernoulli]]
+        if self.categorical.size:
+            known = np.add.reduceat(sums[:, self.spans[1]], self.blocks, axis=1)
+            parts.append(np.repeat(known, self.sizes, axis=1))
+        return np.concatenate([*parts, seen[:, self.poisson], seen[:, self.gaussian], seen[:, self.gaussian]], axis=1)
+
+    def _place(self, coefficients: Floats, constants: Floats) -> Floats:
+        """Constants of columns of numbers go to their masks where they have one; the rest is summed, (K,)."""
+        order = self.numbers
+        where = np.isin(order, self.masked)
+        position = np.searchsorted(self.masked, order[where])
+        coefficients[:, self.n_parameters + position] = constants[:, where]
+        return np.asarray(constants[:, ~where].sum(axis=1))
+
+    def estimate(self, sums: Floats, totals: Floats, overall: Floats, prior: float) -> Floats:
+        """Parameters (K, Q) from expected sums of statistics (K, P), component totals (K,) and pseudo-observations.
+
+        `prior` observations with the mean statistics of all data, `overall` (P,), are added to each component.
+        """
+        table = sums[:, : self.n_parameters] + prior * overall[: self.n_parameters]
+        bernoulli, _, counts, numbers, squares = self.spans
+        seen = np.maximum(self._seen(sums + prior * overall, totals + prior), np.finfo(float).tiny)
+        for span, columns in ((bernoulli, self.bernoulli), (counts, self.poisson), (numbers, self.gaussian)):
+            table[:, span] /= seen[:, columns]
+        table[:, squares] = table[:, squares] / seen[:, self.gaussian] - table[:, numbers] ** 2
+        return self.project(table)
+
+    def project(self, table: Floats) -> Floats:
+        """Put parameters back into their domain, in place."""
+        bernoulli, indicators, counts, _, squares = self.spans
+        np.clip(table[:, bernoulli], 1e-13, 1 - 1e-13, out=table[:, bernoulli])
+        np.maximum(table[:, counts], 1e-13, out=table[:, counts])
+        np.maximum(table[:, squares], VARIANCE_FLOOR, out=table[:, squares])
+        if self.categorical.size:
+            part = table[:, indicators]
+            np.maximum(part, 1e-13, out=part)
+            part /= np.repeat(np.add.reduceat(part, self.blocks, axis=1), self.sizes, axis=1)
+        return table
+
+    def _seen(self, sums: Floats, totals: Floats) -> Floats:
+        """How much weight of each column is observed in each component, (K, J); categories know it themselves."""
+        n_columns = self.numbers.size + self.categorical.size
+        seen = np.repeat(totals[:, None], n_columns, axis=1)
+        seen[:, self.masked] = sums[:, self.n_parameters :]
+        return seen

@@ -1,0 +1,298 @@
+"""EM for mixtures of product distributions, accelerated and monotone, from one start or from many at once.
+
+Starts are stacked: S starts of k components are S k rows of one parameter table, and posteriors are normalized within
+each group of k. All starts share the two matrix products of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.refinement.families import Families
+from odeco.refinement.loop import Record, StopReason, Trace
+
+Floats = NDArray[np.float64]
+Batch = tuple[Floats, Floats | None]
+
+# Pseudo-observations of each component, with the mean statistics of all data: no probability and no variance is 0.
+PRIOR = 1e-6
+# Entries of one block of posteriors: 2^17 doubles are 1 MB, about one cache.
+_BLOCK_ENTRIES = 2**17
+_MOST_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """S mixtures of k components: weights (S, k) and parameters (S k, Q)."""
+
+    weights: Floats
+    table: Floats = field(repr=False)
+
+    @property
+    def n_starts(self) -> int:
+        """S."""
+        return int(self.weights.shape[0])
+
+    def pick(self, starts: NDArray[np.intp]) -> Parameters:
+        """Some of the mixtures."""
+        k = self.weights.shape[1]
+        rows = (starts[:, None] * k + np.arange(k)).ravel()
+        return Parameters(self.weights[starts], self.table[rows])
+
+
+def stack(mixtures: Iterable[Parameters]) -> Parameters:
+    """Several sets of mixtures as one."""
+    parts = list(mixtures)
+    return Parameters(np.concatenate([part.weights for part in parts]), np.concatenate([part.table for part in parts]))
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Expected sums under the posteriors of all mixtures, and their log-likelihoods."""
+
+    sums: Floats  # (S k, P)
+    totals: Floats  # (S k,)
+    log_likelihood: Floats  # (S,)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Statistics of all samples, read again and again: batches (statistics, weights or None)."""
+
+    families: Families
+    batches: Iterable[Batch] = field(repr=False)
+    weight: float
+    overall: Floats = field(repr=False)  # mean statistics, (P,)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductRefinement:
+    """Mixtures after refinement, with the log posterior and log-likelihood per sample of each and the best's trace."""
+
+    parameters: Parameters
+    values: Floats
+    log_likelihood: Floats
+    trace: Trace = field(repr=False)
+
+
+def log_joint(families: Families, statistics: Floats, weights: Floats, table: Floats) -> Floats:
+    """log weight + log density (less the part that no parameter enters) of rows under components, (m, K)."""
+    coefficients, constants = families.natural(table)
+    return np.asarray(statistics @ coefficients.T + (constants + np.log(weights.ravel())))
+
+
+def expect(data: Data, parameters: Parameters) -> Expectation:
+    """The E step: one pass over the data, for all mixtures at once."""
+    coefficients, constants = data.families.natural(parameters.table)
+    offsets = constants + np.log(parameters.weights.ravel())
+    shape = parameters.weights.shape
+    sums, totals, likelihood = np.zeros_like(coefficients), np.zeros(offsets.size), np.zeros(shape[0])
+    rows = int(np.clip(_BLOCK_ENTRIES // offsets.size, 64, _MOST_ROWS))
+    for statistics, weights in data.batches:
+        n_parts = max(1, min(thread_count(), len(statistics) // (2 * rows)))
+        edges = np.linspace(0, len(statistics), n_parts + 1).astype(int)
+        work = partial(_expect_part, statistics, weights, coefficients, offsets, shape, edges, rows)
+        with single_threaded_blas():
+            for found in map_parts(work, n_parts):
+                sums += found.sums
+                totals += found.totals
+                likelihood += found.log_likelihood
+    return Expectation(sums, totals, likelihood)
+
+
+def _expect_part(
+    statistics: Floats,
+    weights: Floats | None,
+    slopes: Floats,
+    offsets: Floats,
+    shape: tuple[int, ...],
+    edges: NDArray[np.intp],
+    rows: int,
+    part: int,
+) -> Expectation:
+    starts = range(edges[part], edges[part + 1], rows)
+    return _expect_rows(statistics, weights, slopes, offsets, shape, starts, edges[part + 1])
+
+
+def _expect_rows(
+    statistics: Floats,
+    weights: Floats | None,
+    slopes: Floats,
+    offsets: Floats,
+    shape: tuple[int, ...],
+    starts: range,
+    stop: int,
+) -> Expectation:
+    """The E step of a run of rows, in blocks; components come first, so that sums over them run along rows."""
+    sums, totals, likelihood = np.zeros_like(slopes), np.zeros(offsets.size), np.zeros(shape[0])
+    for start in starts:
+        block = slice(start, min(start + starts.step, stop))
+        part = statistics[block]
+        joint = slopes @ part.T
+        joint += offsets[:, None]
+        grouped = joint.reshape(*shape, len(part))
+        highest = grouped.max(axis=1)
+        grouped -= highest[:, None]
+        np.exp(grouped, out=grouped)
+        mass = grouped.sum(axis=1)
+        logs = np.log(mass)
+        logs += highest
+        if weights is None:
+            grouped *= (1.0 / mass)[:, None]
+            likelihood += logs.sum(axis=1)
+        else:
+            grouped *= (weights[block] / mass)[:, None]
+            likelihood += logs @ weights[block]
+        sums += joint @ part
+        totals += joint.sum(axis=1)
+    return Expectation(sums, totals, likelihood)
+
+
+def maximize(data: Data, expectation: Expectation, shape: tuple[int, ...]) -> Parameters:
+    """The M step: the mode given expected sums and `PRIOR` pseudo-observations."""
+    table = data.families.estimate(expectation.sums, expectation.totals, data.overall, PRIOR)
+    weights = expectation.totals.reshape(shape) + PRIOR
+    return Parameters(weights / weights.sum(axis=1, keepdims=True), table)
+
+
+def em_step(data: Data, parameters: Parameters) -> tuple[Parameters, Floats]:
+    """One EM step of all mixtures, and the log posterior per sample of each *before* it, (S,)."""
+    expectation = expect(data, parameters)
+    return maximize(data, expectation, parameters.weights.shape), (
+        expectation.log_likelihood + _log_prior(data, parameters)
+    ) / data.weight
+
+
+def _log_prior(data: Data, parameters: Parameters) -> Floats:
+    """Log density of the pseudo-observations, (S,): what the M step adds to the likelihood."""
+    coefficients, constants = data.families.natural(parameters.table)
+    shape = parameters.weights.shape
+    terms = (coefficients @ data.overall + constants).reshape(shape) + np.log(parameters.weights)
+    return np.asarray(PRIOR * terms.sum(axis=1))
+
+
+def refine_products(
+    data: Data, start: Parameters, *, max_iter: int = 200, tol: float = 1e-6, accelerate: bool = True
+) -> ProductRefinement:
+    """EM from all starts at once, until none gains more than `tol` per sample and step, or `max_iter` steps are taken.
+
+    Acceleration: SQUAREM (Varadhan and Roland, 2008) for each mixture by itself. Two EM steps give a direction; a jump
+    along it is kept only where the log posterior at its end is no lower, so that no mixture ever loses.
+    """
+    take = _Steps(data, max_iter)
+    current, values = take(start)
+    best_before, records = -np.inf, []
+    state = start
+    reason = StopReason.MAX_ITER
+    while True:
+        records.append(Record(take.count, float(values.max()), float(values.max() - best_before)))
+        best_before = float(values.max())
+        if take.left < 1:
+            return _finished(take, current, records, reason)
+        second, middle = take(current)  # `current` = one step from `state`; `middle` its value
+        gains = middle - values
+        if not accelerate or take.left < 1:
+            state, current, values = current, second, middle
+            if np.all(gains <= tol):
+                reason = StopReason.CONVERGED
+                return _finished(take, current, records, reason)
+            continue
+        jumped = _extrapolate(data.families, state, current, second)
+        third, reached = take(jumped)
+        fine = reached >= middle  # compare with the value one step on: a jump that is kept is worth its step
+        state = _choose(fine, jumped, current)
+        current = _choose(fine, third, second)
+        new = np.where(fine, reached, middle)
+        done = np.all((new - values <= 2 * tol) & (gains <= tol))
+        values = new
+        if done:
+            reason = StopReason.CONVERGED
+            return _finished(take, current, records, reason)
+
+
+class _Steps:
+    """EM steps that are counted."""
+
+    def __init__(self, data: Data, most: int) -> None:
+        self.data, self.most, self.count = data, most, 0
+
+    @property
+    def left(self) -> int:
+        return self.most - self.count
+
+    def __call__(self, parameters: Parameters) -> tuple[Parameters, Floats]:
+        self.count += 1
+        return em_step(self.data, parameters)
+
+
+def _finished(take: _Steps, state: Parameters, records: list[Record], reason: StopReason) -> ProductRefinement:
+    likelihood = expect(take.data, state).log_likelihood / take.data.weight
+    values = likelihood + _log_prior(take.data, state) / take.data.weight
+    gain = float(values.max() - records[-1].value)
+    records.append(Record(take.count, float(values.max()), gain))
+    return ProductRefinement(state, values, likelihood, Trace(tuple(records), take.count, reason))
+
+
+def _extrapolate(families: Families, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
+    """``theta_0 - 2 a r + a^2 v`` with r, v the first and second differences and a = -|r| / |v|, per mixture."""
+    shape = first.weights.shape
+
+    def flat(parameters: Parameters) -> Floats:
+        return np.concatenate([parameters.weights, parameters.table.reshape(shape[0], -1)], axis=1)
+
+    zero, one, two = flat(first), flat(second), flat(third)
+    step, bend = one - zero, two - 2 * one + zero
+    norm = np.linalg.norm(bend, axis=1)
+    length = np.where(norm > 0, np.linalg.norm(step, axis=1) / np.where(norm > 0, norm, 1.0), 1.0)
+    length = np.clip(length, 1.0, 64.0)[:, None]
+    reached = zero + 2 * length * step + length**2 * bend
+    weights = np.maximum(reached[:, : shape[1]], 0.1 * first.weights)
+    table = reached[:, shape[1] :].reshape(first.table.shape)
+    low = 0.1 * first.table  # probabilities, rates and variances must not jump to 0 or below
+    positive = np.full(families.n_parameters, True)
+    positive[families.spans[3]] = False
+    table[:, positive] = np.maximum(table[:, positive], low[:, positive])
+    high = families.spans[0]
+    table[:, high] = np.minimum(table[:, high], 1 - 0.1 * (1 - first.table[:, high]))
+    return Parameters(weights / weights.sum(axis=1, keepdims=True), families.project(table))
+
+
+def _choose(which: NDArray[np.bool_], first: Parameters, second: Parameters) -> Parameters:
+    if which.all():
+        return first
+    rows = np.repeat(which, first.weights.shape[1])[:, None]
+    return Parameters(
+        np.where(which[:, None], first.weights, second.weights), np.where(rows, first.table, second.table)
+    )
+
+
+def read_data(
+    families: Families, batches: Callable[[], Iterable[tuple[Floats, Floats | None]]], most_bytes: int
+) -> Data:
+    """Statistics of batches of values, kept in memory where they fit, computed at every reading elsewhere."""
+    weight, total, size = 0.0, np.zeros(families.n_statistics), 0
+    kept: list[Batch] | None = []
+    for values, weights in batches():
+        statistics = families.statistics(values)
+        weight += float(len(values) if weights is None else weights.sum())
+        total += statistics.sum(axis=0) if weights is None else weights @ statistics
+        size += statistics.nbytes
+        kept = None if kept is None or size > most_bytes else [*kept, (statistics, weights)]
+    source: Iterable[Batch] = kept if kept is not None else _Again(families, batches)
+    return Data(families, source, weight, total / weight)
+
+
+class _Again:
+    """Statistics computed at every reading."""
+
+    def __init__(self, families: Families, batches: Callable[[], Iterable[tuple[Floats, Floats | None]]]) -> None:
+        self._families, self._batches = families, batches
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return ((self._families.statistics(values), weights) for values, weights in self._batches())

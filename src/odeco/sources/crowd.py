@@ -1,0 +1,236 @@
+"""Labels that many annotators gave to the same items: wide tables or long rows, as one sparse indicator matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Values = NDArray[Any]
+
+# Names that a long DataFrame may give its three columns.
+_ITEMS = ("item", "items", "task", "question", "example", "unit", "object", "instance")
+_WORKERS = ("worker", "workers", "annotator", "rater", "user", "labeler", "coder", "performer")
+_LABELS = ("label", "labels", "answer", "response", "rating", "class", "annotation")
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdLabels:
+    """Who gave which label to what.
+
+    Attributes
+    ----------
+    votes : (n, W * L) CSR array
+        1 where worker w gave item i the label l, in column ``w * L + l``; 2 where he did so twice.
+    items, workers, classes : arrays (n,), (W,), (L,)
+        Their names, sorted; numbers of rows and columns for a wide table without names.
+    layout : "wide" or "long"
+    """
+
+    votes: sparse.csr_array = field(repr=False)
+    items: Values = field(repr=False)
+    workers: Values = field(repr=False)
+    classes: Values
+    layout: str
+
+    def __len__(self) -> int:
+        return int(self.votes.shape[0])
+
+    @property
+    def n_labels(self) -> NDArray[np.float64]:
+        """How many labels each item has, (n,)."""
+        return np.asarray(self.votes.sum(axis=1)).ravel()
+
+
+def read_labels(
+    X: Any, layout: str = "auto", *, workers: Values | None = None, classes: Values | None = None
+) -> CrowdLabels:
+    """Check labels and put them into one form.
+
+    Parameters
+    ----------
+    X : array or DataFrame
+        Wide: (items, annotators), NaN, None or -1 where none was given. Long: rows (item, worker, label).
+    layout : {"auto", "wide", "long"}
+        "auto": long for a DataFrame with columns item, worker and label (or usual synonyms), and for a table of three
+        columns whose pairs (first, second) never repeat while the first has more values than the third, and others;
+        else wide.
+    workers, classes : arrays, optional
+        Of an earlier reading: others are an error.
+    """
+    table, names = _as_table(X)
+    if layout not in ("auto", "wide", "long"):
+        raise ValueError(f"layout must be 'auto', 'wide' or 'long', got {layout!r}.")
+    if layout == "long" or (layout == "auto" and _looks_long(table, names)):
+        return _read_long(table, names, workers, classes)
+    return _read_wide(table, names, workers, classes)
+
+
+def _as_table(X: Any) -> tuple[list[Values], list[str] | None]:
+    """Columns of X, and their names where it has any."""
+    if sparse.issparse(X):
+        raise ValueError("X is a sparse matrix, in which 0 and no label cannot be told apart: pass long rows instead.")
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return [_plain(np.asarray(X[name].to_numpy())) for name in X.columns], [str(name) for name in X.columns]
+    array = np.ma.filled(X.astype(float), np.nan) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional, (items, annotators) or rows (item, worker, label), got shape {array.shape}."
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"X is empty: its shape is {array.shape}, and at least one item and one annotator are needed.")
+    return [_plain(array[:, j]) for j in range(array.shape[1])], None
+
+
+def _plain(column: Values) -> Values:
+    """Numbers as float64, everything else as objects, None for every kind of nothing."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    if column.dtype.kind == "c":
+        raise ValueError("X must hold labels, got complex numbers. Complex data not supported.")
+    values = np.array([None if _is_nothing(value) else value for value in column.tolist()], dtype=object)
+    given = [value for value in values if value is not None]
+    if given and all(isinstance(value, (bool, int, float, np.number)) for value in given):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    return values
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or str(value) in ("<NA>", "NaT", "nan", "") or bool(value != value)
+
+
+def _missing(column: Values) -> NDArray[np.bool_]:
+    """Where no label was given."""
+    if column.dtype == object:
+        return np.array([value is None for value in column])
+    return np.asarray(np.isnan(column) | (column == -1))
+
+
+def _looks_long(columns: list[Values], names: list[str] | None) -> bool:
+    if names is not None:
+        return _named_columns(names) is not None
+    if len(columns) != 3:
+        return False
+    first, second, third = columns
+    if any(_missing(column).any() for column in (first, second)):
+        return False
+    items, workers = _codes(first)[1], _codes(second)[1]
+    labels, n_labels = _known(_codes(third)[0], _missing(third)), len(set(third.tolist()))
+    n_workers = int(workers.max()) + 1
+    distinct = np.unique(items * n_workers + workers).size == len(first)
+    return distinct and int(items.max()) + 1 > n_labels and not set(first.tolist()) <= set(labels.tolist())
+
+
+def _known(values: Values, missing: NDArray[np.bool_]) -> Values:
+    return values if not missing.any() else np.array([v for v in values.tolist() if v is not None and v == v])
+
+
+def _named_columns(names: Sequence[str]) -> tuple[int, int, int] | None:
+    """Where item, worker and label stand, by their names."""
+    lower = [name.strip().lower().removesuffix("_id").removesuffix("id") or name.lower() for name in names]
+    places = [next((i for i, name in enumerate(lower) if name in known), -1) for known in (_ITEMS, _WORKERS, _LABELS)]
+    return None if -1 in places else (places[0], places[1], places[2])
+
+
+def _codes(column: Values) -> tuple[Values, NDArray[np.intp]]:
+    """Distinct values, sorted, and the number of each entry among them; whole numbers become integers."""
+    try:
+        values, codes = np.unique(column, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in column})
+        raise ValueError(f"X mixes values that cannot be sorted, {' and '.join(kinds)}: use one kind.") from None
+    if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.round(values)).all():
+        values = values.astype(np.int64)
+    elif values.dtype == object and all(isinstance(value, str) for value in values):
+        values = values.astype(str)
+    return values, codes
+
+
+def _labels(column: Values, classes: Values | None) -> tuple[Values, NDArray[np.intp]]:
+    """Codes of labels that were given."""
+    if column.dtype != object:
+        odd = column[~np.isfinite(column) | (column != np.round(column)) | (column < 0)]
+        if odd.size:
+            raise ValueError(
+                f"X has the label {odd[0]}: labels are categories, given as whole numbers from 0 on or as strings, "
+                "with NaN or -1 where none was given."
+            )
+    return _match(column, classes, "label", "The classes are those seen in fit; fit again, or leave it out.")
+
+
+def _match(column: Values, known: Values | None, what: str, advice: str) -> tuple[Values, NDArray[np.intp]]:
+    """Codes of a column; among known values where there are any."""
+    values, codes = _codes(column)
+    if known is None:
+        return values, codes
+    lookup = {value: i for i, value in enumerate(known.tolist())}
+    new = [value for value in values.tolist() if value not in lookup]
+    if new:
+        shown = ", ".join(repr(value) for value in new[:5])
+        raise ValueError(f"X has the {what}{'s' * (len(new) > 1)} {shown}, never seen before. {advice}")
+    return known, np.array([lookup[value] for value in values.tolist()], dtype=np.intp)[codes]
+
+
+def _read_wide(
+    columns: list[Values], names: list[str] | None, workers: Values | None, classes: Values | None
+) -> CrowdLabels:
+    own: Values = np.arange(len(columns)) if names is None else np.array(names)
+    if workers is not None:
+        if len(columns) != len(workers):
+            raise ValueError(f"X has {len(columns)} annotators, but DawidSkene was fitted on {len(workers)}.")
+        if names is not None and workers.dtype.kind == "U" and list(workers) != names:
+            raise ValueError("X has other annotators, or in another order, than those of fit: use the same columns.")
+        own = workers
+    given = [~_missing(column) for column in columns]
+    if any(column.dtype == object for column in columns):  # numbers beside strings: all of them by name
+        columns = [column if column.dtype == object else _named(column) for column in columns]
+    chosen = np.concatenate([column[mask] for column, mask in zip(columns, given, strict=True)])
+    _require_labels(chosen.size)
+    kinds, codes = _labels(chosen, classes)
+    rows = np.concatenate([np.flatnonzero(mask) for mask in given])
+    who = np.repeat(np.arange(len(columns)), [int(mask.sum()) for mask in given])
+    items = np.arange(len(columns[0]))
+    return CrowdLabels(_votes(rows, who, codes, len(items), len(own), len(kinds)), items, own, kinds, "wide")
+
+
+def _named(column: Values) -> Values:
+    return np.array([None if m else f"{value:g}" for value, m in zip(column, _missing(column), strict=True)], object)
+
+
+def _read_long(
+    columns: list[Values], names: list[str] | None, workers: Values | None, classes: Values | None
+) -> CrowdLabels:
+    places = (0, 1, 2) if names is None else _named_columns(names) or (0, 1, 2)
+    if len(columns) < 3 or (len(columns) > 3 and (names is None or _named_columns(names) is None)):
+        raise ValueError(f"long rows are (item, worker, label), three columns, got {len(columns)}.")
+    item, worker, label = (columns[place] for place in places)
+    for column, what in ((item, "item"), (worker, "worker")):
+        nothing = [value is None for value in column] if column.dtype == object else np.isnan(column)
+        if np.any(nothing):
+            raise ValueError(f"X has {int(np.sum(nothing))} rows without {what}: drop them, or name it.")
+    items, rows = _codes(item)
+    own, who = _match(worker, workers, "worker", "His confusions are not known: fit again, or leave him out.")
+    given = ~_missing(label)
+    _require_labels(int(given.sum()))
+    kinds, codes = _labels(label[given], classes)
+    return CrowdLabels(
+        _votes(rows[given], who[given], codes, len(items), len(own), len(kinds)), items, own, kinds, "long"
+    )
+
+
+def _require_labels(n_labels: int) -> None:
+    if n_labels == 0:
+        raise ValueError("X has no labels: every entry is NaN or -1.")
+
+
+def _votes(
+    rows: NDArray[np.intp], who: NDArray[np.intp], codes: NDArray[np.intp], n: int, n_workers: int, n_classes: int
+) -> sparse.csr_array:
+    shape = (n, n_workers * n_classes)
+    votes = sparse.coo_array((np.ones(len(rows)), (rows, who * n_classes + codes)), shape=shape).tocsr()
+    votes.sum_duplicates()
+    return votes

@@ -1,0 +1,394 @@
+"""Tables of mixed columns: numbers, codes and labels, values missing here and there.
+
+Every column gets a family (Gaussian, Bernoulli, categorical, Poisson), given or guessed, and every block of rows
+becomes one float array in which categories are numbered from 0 and NaN means missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from odeco.sources.counts import check_weights
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, is_matrix
+from odeco.sources.streams import once
+
+Floats = NDArray[np.float64]
+
+FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
+# Whole numbers with more values than this are counts rather than codes, where "auto" has to guess.
+_MOST_CODES = 10
+# Categories of one column at most: each is a feature.
+_MOST_CATEGORIES = 1000
+# Columns that are copied together to be looked at.
+_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its family and, where it is categorical, the values that its codes 0, 1, ... stand for."""
+
+    name: str
+    family: str
+    categories: tuple[Any, ...] = ()
+    missing: bool = False
+
+    @property
+    def n_categories(self) -> int:
+        """2 for Bernoulli columns, 0 for numbers."""
+        return 2 if self.family == "bernoulli" else len(self.categories)
+
+
+class ColumnSummary:
+    """What has been seen of one column: merges over batches, and becomes a `Column`."""
+
+    def __init__(self, name: str, family: str) -> None:
+        self.name, self.family = name, family
+        self.values: set[Any] = set()
+        self.labels = self.boolean = self.missing = False
+        self.integers, self.whole, self.overflow = True, True, False
+        self.low, self.high = np.inf, -np.inf
+        self.declared: tuple[Any, ...] | None = None
+
+    def update(self, raw: Any) -> None:
+        """Take over one array of values (or pandas column)."""
+        dtype: Any = getattr(raw, "dtype", None)
+        if hasattr(dtype, "categories"):
+            self.labels, self.declared = True, tuple(dtype.categories)
+            self.missing |= bool(raw.isna().any())
+            return
+        values = np.asarray(raw)
+        if values.dtype.kind in "OUST":
+            self.labels = True
+            present = ~_is_missing_label(values)
+            self.missing |= not bool(present.all())
+            self.values |= set(values[present].tolist())
+            return
+        self.boolean |= values.dtype.kind == "b"
+        self.integers &= values.dtype.kind in "biu"
+        known: NDArray[np.floating] = values.astype(np.float64) if values.dtype.kind != "f" else values
+        if values.dtype.kind == "f":
+            gone = np.isnan(known)
+            if gone.any():
+                self.missing, known = True, known[~gone]
+        if known.size:
+            self._update_numbers(known)
+
+    def _update_numbers(self, known: NDArray[np.floating]) -> None:
+        low, high = float(known.min()), float(known.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        if self.whole:  # the first rows decide for most columns of measurements
+            self.whole = bool((known[:64] == np.floor(known[:64])).all()) and bool((known == np.floor(known)).all())
+        if self.overflow:
+            return
+        if self.whole and low == 0 and high == 1:
+            self.values |= {0.0, 1.0}
+            return
+        if not self.whole and self.family in ("auto", "gaussian"):
+            self.overflow = True  # numbers: nobody asks which
+            return
+        if self.whole and high - low <= 10 * _MOST_CATEGORIES:
+            present = np.flatnonzero(np.bincount((known - low).astype(np.int64))) + low
+        else:
+            present = np.unique(known[:10_000])
+            present = present if present.size > _MOST_CATEGORIES else np.unique(known)
+        self.values |= set(present.tolist())
+        self.overflow = len(self.values) > 10 * _MOST_CATEGORIES
+
+    def column(self) -> Column:
+        """The column under its family, or under the one that its values suggest."""
+        chosen = self._guess() if self.family == "auto" else self.family
+        minus_one = chosen != "gaussian" and -1.0 in self.values
+        missing, known = self.missing or minus_one, self.values - {-1.0} if minus_one else self.values
+        if self.labels and chosen not in ("categorical", "bernoulli"):
+            raise ValueError(f"column {self.name!r} holds labels, family {chosen!r} needs numbers: use 'categorical'.")
+        if chosen == "bernoulli":
+            if self.labels or not known <= {0.0, 1.0} or self.overflow:
+                raise ValueError(
+                    f"column {self.name!r} is Bernoulli but has values other than 0 and 1 "
+                    f"({_some(known)}): use 'categorical', or code them 0 and 1."
+                )
+        elif chosen == "poisson":
+            if (known and min(known) < 0) or not self.whole:
+                raise ValueError(f"column {self.name!r} is Poisson but has values that are not counts 0, 1, 2, ...")
+        elif chosen == "categorical":
+            return Column(self.name, chosen, self._categories(known), missing)
+        return Column(self.name, chosen, (), missing)
+
+    def _categories(self, known: set[Any]) -> tuple[Any, ...]:
+        found = self.declared if self.declared is not None else tuple(sorted(known, key=_label_order))
+        if not found:
+            raise ValueError(f"column {self.name!r} has no values at all: every one is missing. Remove it.")
+        if len(found) > _MOST_CATEGORIES or self.overflow:
+            raise ValueError(
+                f"column {self.name!r} has more than {_MOST_CATEGORIES} categories: use 'gaussian' or 'poisson' for "
+                "numbers, or join rare categories."
+            )
+        if self.integers and not self.labels:
+            found = tuple(int(value) for value in found)
+        return found
+
+    def _guess(self) -> str:
+        if self.labels:
+            return "categorical"
+        if self.boolean:
+            return "bernoulli"
+        if not self.whole or self.overflow or not self.values:
+            return "gaussian"
+        codes = self.values - {-1.0} if self.integers else self.values
+        if min(codes, default=0) < 0:
+            return "gaussian"
+        if codes <= {0.0, 1.0}:
+            return "bernoulli"
+        return "categorical" if self.high < _MOST_CODES else "poisson"
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a table; turns blocks of raw rows into floats."""
+
+    columns: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def with_missing(self, values: Floats) -> Schema:
+        """The same, with columns marked that have missing values here."""
+        gone = np.atleast_1d(np.isnan(values).any(axis=0))
+        return Schema(tuple(replace(c, missing=c.missing or bool(g)) for c, g in zip(self.columns, gone, strict=True)))
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The family of each column."""
+        return tuple(column.family for column in self.columns)
+
+    def read(self, X: Any, *, trusted: bool = False) -> Floats:
+        """Values (m, J): NaN where missing, categories by number. Raises where a value does not fit its column.
+
+        `trusted`: the schema was inferred from these very rows. They may then be returned as they are, not copied.
+        """
+        width = X.shape[1] if len(np.shape(X)) == 2 else 0
+        if width != len(self.columns):
+            raise ValueError(f"X has {width} features, but {len(self.columns)} features were expected.")
+        plain = isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and "categorical" not in self.families
+        if plain and trusted and not any(column.missing for column in self.columns):
+            return np.asarray(X, dtype=np.float64)
+        if plain:  # one pass for all
+            values = np.array(X, dtype=np.float64)
+        else:
+            values = np.empty((X.shape[0], width))
+            for j, (column, part) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+                values[:, j] = _codes(column, part) if column.family == "categorical" else _numbers(column, part)
+        self._check_numbers(values)
+        return values
+
+    def _check_numbers(self, values: Floats) -> None:
+        if np.isinf(values).any():
+            raise ValueError("X contains infinity: replace it by NaN where the value is missing.")
+        families = np.array(self.families)
+        discrete = np.flatnonzero((families == "bernoulli") | (families == "poisson"))
+        if discrete.size:
+            part = values[:, discrete]
+            if (part < 0).any():
+                part[part == -1] = np.nan
+                values[:, discrete] = part
+            wrong = part < 0
+            wrong |= np.where(families[discrete] == "bernoulli", part > 1, False) | (part != np.floor(part)) & (
+                ~np.isnan(part)
+            )
+            if wrong.any():
+                row, place = np.argwhere(wrong)[0]
+                column = self.columns[discrete[place]]
+                kinds = {"bernoulli": "0 and 1", "poisson": "counts 0, 1, 2, ..."}
+                raise ValueError(
+                    f"column {column.name!r} is {column.family} and takes {kinds[column.family]} (-1 or NaN where "
+                    f"missing), but row {row} has {part[row, place]}."
+                )
+
+
+def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None) -> Schema:
+    """One pass over raw batches: the family and the categories of every column."""
+    summaries: list[ColumnSummary] = []
+    for batch in batches:
+        rows = batch[0] if isinstance(batch, tuple) and len(batch) == 2 else batch
+        width = np.shape(rows)[-1] if len(np.shape(rows)) == 2 else None
+        if not summaries and width is not None:
+            labels = list(names) if names is not None else [str(name) for name in column_names(rows, width)]
+            given = check_families(family, width)
+            summaries = [ColumnSummary(label, kind) for label, kind in zip(labels, given, strict=True)]
+        if width is not None and width != len(summaries):
+            raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {width}.")
+        for summary, part in zip(summaries, raw_columns(rows), strict=True):
+            summary.update(part)
+    if not summaries:
+        raise ValueError("X is empty: the source gave no batches.")
+    return Schema(tuple(summary.column() for summary in summaries))
+
+
+def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
+    """One family per column."""
+    if not isinstance(family, (str, list, tuple, np.ndarray)):
+        raise ValueError(f"family must be a name or a list of one per column, got {family!r}.")
+    given = [family] * n_columns if isinstance(family, str) else list(family)
+    if len(given) != n_columns:
+        raise ValueError(f"family has length {len(given)}, X has {n_columns} columns: give one, or one per column.")
+    for kind in given:
+        if kind != "auto" and kind not in FAMILIES:
+            raise ValueError(f"family must be 'auto' or of {', '.join(map(repr, FAMILIES))}, got {kind!r}.")
+    return given
+
+
+def raw_columns(X: Any) -> Iterator[Any]:
+    """The columns of one block of rows, one after the other."""
+    if hasattr(X, "dtypes") and hasattr(X, "iloc"):
+        yield from (X.iloc[:, j] for j in range(X.shape[1]))
+        return
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"X must be two-dimensional (samples x columns), got shape {array.shape}.")
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers or labels.")
+    if array.dtype == object:
+        yield from (_plain(array[:, j]) for j in range(array.shape[1]))
+        return
+    for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
+        yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
+
+
+def column_names(X: Any, n_columns: int) -> list[Any]:
+    """Names of the columns, x0, x1, ... where there are none."""
+    return list(X.columns) if hasattr(X, "columns") else [f"x{j}" for j in range(n_columns)]
+
+
+class TableSource(DenseSource):
+    """Batches of a table's rows as floats (`Schema.read`), in the same order at every reading."""
+
+    def __init__(self, schema: Schema, read: Callable[[], Iterable[Any]], **options: Any) -> None:
+        super().__init__(read, **options)
+        self.schema = schema
+
+    def _as_chunk(self, item: Any, n_seen: int) -> DenseBatch:
+        if not isinstance(item, DenseBatch):
+            rows, weights = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+            values = self.schema.read(rows)
+            item = DenseBatch(values, None if weights is None else check_weights(weights, len(values)))
+        return super()._as_chunk(item, n_seen)
+
+
+def open_table(
+    X: Any,
+    family: str | Sequence[str] = "auto",
+    sample_weight: ArrayLike | None = None,
+    *,
+    schema: Schema | None = None,
+    names: Sequence[str] | None = None,
+    batch_size: int = DENSE_BATCH_SIZE,
+) -> TableSource:
+    """A source of a table's rows: one matrix or DataFrame, a list of them, or a function that returns an iterator."""
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if isinstance(X, TableSource):
+        return X
+    if is_matrix(X):
+        trusted = schema is None
+        schema = schema or infer_schema([X], family, names)
+        values = schema.read(X, trusted=trusted)
+        if weights is not None:
+            check_weights(weights, len(values))
+        return TableSource(schema, lambda: [DenseBatch(values)], batch_size=batch_size, sample_weight=weights)
+    if weights is not None:
+        check_weights(weights, weights.shape[0] if weights.ndim else 0)
+    read, again = _reader(X)
+    if schema is None:
+        if not again:
+            raise ValueError(
+                "families and categories take a pass of their own, but an iterator can be read only once: pass a "
+                "function that returns a new iterator at each call (or a list of batches), or use partial_fit."
+            )
+        schema = infer_schema(_raw(read()), family, names)
+    return TableSource(schema, read, batch_size=batch_size, sample_weight=weights, reiterable=again)
+
+
+def _reader(X: Any) -> tuple[Callable[[], Iterable[Any]], bool]:
+    """A function that reads the batches, and whether it can be called again."""
+    if callable(X):
+        return X, True
+    if isinstance(X, DenseSource):
+        return lambda: X, X.reiterable
+    if hasattr(X, "__next__"):
+        return once(X), False
+    if hasattr(X, "__iter__") and not isinstance(X, (str, bytes, dict)):
+        return lambda: X, True
+    raise ValueError(f"X must be a table or batches of one, got {type(X).__name__}.")
+
+
+def _raw(batches: Iterable[Any]) -> Iterable[Any]:
+    return (batch.rows if isinstance(batch, DenseBatch) else batch for batch in batches)
+
+
+def _plain(values: Any) -> Any:
+    """A column of objects as numbers where all of them are, as labels otherwise."""
+    try:
+        return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+    except TypeError:
+        raise TypeError(
+            f"argument must be a string or a number, got a column with {type(values[0]).__name__}"
+        ) from None
+    except ValueError:
+        return values
+
+
+def _is_missing_label(values: Any) -> NDArray[np.bool_]:
+    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+
+
+def _label_order(value: Any) -> tuple[str, Any]:
+    return ("", value) if isinstance(value, (int, float)) else (type(value).__name__, str(value))
+
+
+def _some(values: set[Any]) -> str:
+    shown = sorted(values, key=_label_order)[:5]
+    return ", ".join(map(str, shown)) + (", ..." if len(values) > 5 else "")
+
+
+def _numbers(column: Column, raw: Any) -> Floats:
+    try:
+        return np.asarray(raw.to_numpy(np.float64, na_value=np.nan) if hasattr(raw, "to_numpy") else raw, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {column.name!r} must hold numbers: {error}") from None
+
+
+def _codes(column: Column, raw: Any) -> Floats:
+    """Category numbers, NaN where missing; a value never seen before is an error."""
+    values = np.asarray(raw.astype(object) if hasattr(getattr(raw, "dtype", None), "categories") else raw)
+    known = column.categories
+    numbers = all(isinstance(value, (int, float)) for value in known) and list(known) == sorted(known)
+    if values.dtype.kind in "biuf" and numbers:
+        codes = _number_codes(np.asarray(values, np.float64), np.asarray(known, np.float64))
+    else:
+        places = {value: code for code, value in enumerate(known)}
+        missing = _is_missing_label(values) if values.dtype.kind in "OUST" else np.isnan(values)
+        codes = np.array(
+            [np.nan if gone else places.get(value, -1) for value, gone in zip(values.tolist(), missing, strict=True)],
+            dtype=np.float64,
+        )
+    if (codes < 0).any():
+        value = values[np.argmax(codes < 0)]
+        raise ValueError(
+            f"column {column.name!r} has the category {value!r}, which the fit has not seen (it knows "
+            f"{_some(set(known))}): replace it by a missing value, or fit on data that have it."
+        )
+    return codes
+
+
+def _number_codes(values: Floats, known: Floats) -> Floats:
+    if known[0] == 0 and known[-1] == known.size - 1 and values.min() >= 0:  # codes already; NaN fails the comparison
+        return np.where((values < known.size) & (values == np.floor(values)), values, -1.0)
+    missing = np.isnan(values) | ((values == -1) & ~np.isin(-1.0, known))
+    places = np.searchsorted(known, np.where(missing, known[0], values)).clip(max=known.size - 1)
+    codes = np.where(known[places] == values, places, -1.0)
+    codes[missing] = np.nan
+    return codes

@@ -1,0 +1,150 @@
+"""EM on mixed columns: densities, monotone steps, starts side by side, missing values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from odeco.refinement.families import Families
+from odeco.refinement.product_mixture import Parameters, em_step, log_joint, read_data, refine_products, stack
+from odeco.refinement.product_scoring import _Scores, scoring_step
+from odeco.sources.tables import open_table
+
+FAMILY = ["gaussian", "categorical", "bernoulli", "poisson"]
+
+
+def mixed(n=200, seed=0, missing=0.0, distance=1.0):
+    rng = np.random.default_rng(seed)
+    h = distance * rng.integers(2, size=n)
+    values = np.column_stack(
+        [
+            rng.normal(4 * h, 1 + h),
+            (rng.random(n) + 0.7 * h) * 1.7 // 1,
+            rng.random(n) < 0.2 + 0.6 * h,
+            rng.poisson(2 + 5 * h),
+        ]
+    ).astype(float)
+    values[rng.random(values.shape) < missing] = np.nan
+    return values
+
+
+def setting(values):
+    source = open_table(values, FAMILY)
+    families = Families.of(source.schema, np.nanmean(values, axis=0), np.nanstd(values, axis=0))
+    return families, read_data(families, lambda: [(values, None)], 2**20)
+
+
+def start(families, k=2, n_starts=1, seed=0):
+    rng = np.random.default_rng(seed)
+    table = rng.uniform(0.2, 0.8, (k * n_starts, families.n_parameters))
+    weights = rng.dirichlet(np.ones(k), n_starts)
+    return Parameters(weights, families.project(table))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_densities_are_those_of_scipy(missing):
+    values = mixed(30, missing=missing)
+    families, _ = setting(values)
+    parameters = start(families)
+    found = log_joint(families, families.statistics(values), parameters.weights, parameters.table)
+    found = found + families.base(values)[:, None]
+    bernoulli, indicators, counts, numbers, squares = families.spans
+    for i, row in enumerate(parameters.table):
+        mean = row[numbers][0] * families.scale[0] + families.centre[0]
+        spread = np.sqrt(row[squares][0]) * families.scale[0]
+        for m, x in enumerate(values):
+            parts = [
+                stats.norm.logpdf(x[0], mean, spread),
+                np.nan if np.isnan(x[1]) else np.log(row[indicators][int(x[1])]),
+                stats.bernoulli.logpmf(x[2], row[bernoulli][0]) if not np.isnan(x[2]) else np.nan,
+                stats.poisson.logpmf(x[3], row[counts][0]) if not np.isnan(x[3]) else np.nan,
+            ]
+            # Missing values are marginalized: their factor is 1.
+            expected = np.log(parameters.weights[0, i]) + np.nansum(parts)
+            assert found[m, i] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_the_log_posterior_never_falls(missing, accelerate):
+    families, data = setting(mixed(missing=missing))
+    trace = refine_products(data, start(families), max_iter=60, tol=0.0, accelerate=accelerate).trace
+    assert np.diff(trace.values).min() >= -1e-12  # rounding of a mean of 200 logarithms
+
+
+def test_the_value_is_the_log_posterior_per_sample():
+    values = mixed()
+    families, data = setting(values)
+    parameters = start(families)
+    _, found = em_step(data, parameters)
+    joint = log_joint(families, families.statistics(values), parameters.weights, parameters.table)
+    # The prior's pseudo-observations weigh 1e-6.
+    assert found[0] == pytest.approx(logsumexp(joint, axis=1).mean(), abs=1e-6)
+
+
+def test_acceleration_ends_where_em_ends():
+    families, data = setting(mixed(500, distance=0.3))
+    plain = refine_products(data, start(families), max_iter=3000, tol=1e-13, accelerate=False)
+    fast = refine_products(data, start(families), max_iter=3000, tol=1e-13)
+    assert fast.trace.n_iter < plain.trace.n_iter
+    np.testing.assert_allclose(fast.parameters.table, plain.parameters.table, atol=1e-4)
+
+
+def test_starts_side_by_side_are_what_each_is_alone():
+    families, data = setting(mixed(missing=0.1))
+    starts = [start(families, seed=seed) for seed in range(4)]
+    together = refine_products(data, stack(starts), max_iter=25, tol=0.0)
+    for number, alone in enumerate(starts):
+        expected = refine_products(data, alone, max_iter=25, tol=0.0)
+        picked = together.parameters.pick(np.array([number]))
+        np.testing.assert_allclose(picked.table, expected.parameters.table, rtol=1e-6, atol=1e-10)
+        assert together.values[number] == pytest.approx(expected.values[0], abs=1e-10)
+
+
+def test_weights_are_repetitions():
+    values = mixed(60)
+    families, _ = setting(values)
+    counts = np.random.default_rng(1).integers(0, 4, len(values))
+    weighted = read_data(families, lambda: [(values, counts.astype(float))], 2**20)
+    rows = np.repeat(values, counts, axis=0)
+    repeated = read_data(families, lambda: [(rows, None)], 2**20)
+    one, other = (em_step(d, start(families))[0].table for d in (weighted, repeated))
+    np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_statistics_that_do_not_fit_are_read_again():
+    values = mixed(100)
+    families, kept = setting(values)
+    again = read_data(families, lambda: [(values[:50], None), (values[50:], None)], 1)
+    one, other = (em_step(d, start(families))[0].table for d in (kept, again))
+    np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+class TestScoringStep:
+    def test_the_step_is_newtons_by_finite_differences(self):
+        """Gradient and information are those of the log-likelihoods of single rows, by central differences."""
+        values = mixed(40, missing=0.1)
+        families, data = setting(values)
+        at = start(families)
+        scores = _Scores(data, at)
+        size = at.weights.size + at.table.size
+
+        def rows(vector):
+            moved = scores.moved(vector)
+            joint = log_joint(families, families.statistics(values), moved.weights, moved.table)
+            return logsumexp(joint, axis=1)
+
+        h = 1e-5
+        differences = np.array([(rows(h * unit) - rows(-h * unit)) / (2 * h) for unit in np.eye(size)]).T
+        # Central differences at 1e-5: truncation 1e-10, rounding 1e-11 of logs of order ten.
+        np.testing.assert_allclose(scores.gradient(), differences.sum(axis=0), atol=1e-5)
+        vector = np.random.default_rng(0).standard_normal(size)
+        np.testing.assert_allclose(scores.information(vector), differences.T @ (differences @ vector), atol=1e-5)
+
+    def test_it_gains_at_least_what_em_gains(self):
+        families, data = setting(mixed(300))
+        at = start(families)
+        after = em_step(data, at)[0]
+        assert em_step(data, scoring_step(data, at))[1][0] >= em_step(data, after)[1][0] - 1e-12
