@@ -1,0 +1,297 @@
+"""Scaled forward and backward recursions of hidden Markov models, eight stretches of the data in lockstep.
+
+The data are one long array of steps in which sequences follow each other (``first[t]`` is 1 where one begins). It is cut
+into stretches of equal length whatever the sequences, and `LANES` stretches advance together: a step is then a product
+of the k x k transition matrix with a k x LANES matrix, which fills the vector units for any k and hides the latency of a
+recursion. A stretch that begins within a sequence needs the message of the step before it: it starts ``burn`` steps
+earlier, from anywhere, and the filter forgets where it started. The caller compares the message that a stretch has used
+with the one that its neighbour ends with, so that nothing rests on that hope (`odeco.refinement.forward_backward`).
+
+Steps before 0 and from n on exist only to fill the lanes: each is a sequence of its own without an observation.
+
+Messages have shape (kp, LANES), kp being k padded (`odeco.kernels.lanes`) with states that never occur; the matrices that
+multiply them have shape (kp, k). ``rows[index[t]]`` (k,) are the likelihoods of step t in each state, up to the factor
+``exp(scales[index[t]])``. An empty ``weights`` means 1 for each step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from odeco.kernels.lanes import LANES, add_outer_lanes, multiply_lanes, weigh_lanes
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.floating]
+
+CHUNK = 32  # steps whose transitions are summed at a time
+_OPTIONS = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "arcp", "nsz"},  # infinities and NaN keep their meaning
+}
+
+
+@njit(**_OPTIONS)
+def _load(rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints) -> int:
+    """Likelihoods of the step at ``position`` of each lane, and whether a sequence begins there; how many begin."""
+    k = rows.shape[1]
+    count = 0
+    for s in range(LANES):
+        t = position + s * length
+        if 0 <= t < index.shape[0]:
+            begins[s] = first[t]
+            row = rows[index[t]]
+            for j in range(k):
+                likelihoods[j, s] = row[j]
+        else:
+            begins[s] = 1
+            for j in range(k):
+                likelihoods[j, s] = 1.0
+        count += begins[s]
+    return count
+
+
+@njit(**_OPTIONS)
+def _fill(message: Floats, lane: int, k: int, values: Floats) -> None:
+    for j in range(k):
+        message[j, lane] = values[j]
+
+
+@njit(**_OPTIONS)
+def _weight(weights: Floats, t: int) -> float:
+    return weights[min(t, weights.shape[0] - 1)] if weights.shape[0] > 0 else 1.0
+
+
+@njit(**_OPTIONS)
+def forward(
+    rows: Floats, scales: Floats, index: Ints, first: Ints, weights: Floats, transposed: Floats, start: Floats,
+    begin: int, length: int, burn: int, message: Floats, alphas: Floats, norms: Floats, log_likelihoods: Floats,
+) -> None:  # fmt: skip
+    """Filtered probabilities of each step of each lane, in ``alphas[1:]``; those of the step before in ``alphas[0]``.
+
+    ``message`` (kp, LANES) is that of the step before the first, ``burn`` steps included, and becomes that of the last.
+    ``norms`` get the inverse of each step's normalization. With one row of ``alphas`` only the log-likelihoods (LANES,)
+    are kept. ``transposed`` (kp, k) is the transition matrix with columns that sum to 1, the paper's T.
+    """
+    kp, k = transposed.shape
+    keep = alphas.shape[0] > 1
+    likelihoods, predicted = np.zeros_like(message), np.empty_like(message)
+    begins, ones = np.empty(LANES, np.int64), np.ones_like(message)
+    totals, inverse, products = np.empty_like(message[0]), np.empty_like(message[0]), np.ones(LANES)
+    uniform = np.full_like(start, 1.0 / k)
+    log_likelihoods[:] = 0.0
+    for t in range(-burn, length):
+        if t == 0:
+            alphas[0] = message
+        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins)
+        multiply_lanes(transposed, message, predicted)
+        if n_begin:
+            for s in range(LANES):
+                if begins[s]:
+                    _fill(predicted, s, k, start)
+        weigh_lanes(predicted, likelihoods, ones[0], predicted, totals)
+        if t >= 0:
+            _count(scales, index, weights, begins, totals, products, begin + t, length, log_likelihoods)
+        for s in range(LANES):
+            inverse[s] = 1.0 / totals[s]
+            if not totals[s] > 0:  # no state can have produced the observation: go on as if nothing were known
+                inverse[s] = 1.0
+                _fill(predicted, s, k, uniform)
+        weigh_lanes(predicted, ones, inverse, message, totals)
+        if t >= 0 and keep:
+            alphas[t + 1] = message
+            norms[t] = inverse
+    for s in range(LANES):
+        log_likelihoods[s] += math.log(products[s]) * _weight(weights, begin + s * length + length - 1)
+
+
+@njit(**_OPTIONS)
+def _count(
+    scales: Floats, index: Ints, weights: Floats, begins: Ints, totals: Floats, products: Floats, position: int,
+    length: int, log_likelihoods: Floats,
+) -> None:  # fmt: skip
+    """Multiply the normalizations up; take the logarithm before they leave the range, and where weights may change."""
+    for s in range(LANES):
+        t = position + s * length
+        if t < index.shape[0]:
+            if begins[s] and t > 0 and weights.shape[0] > 0:
+                log_likelihoods[s] += math.log(products[s]) * weights[t - 1]
+                products[s] = 1.0
+            log_likelihoods[s] += scales[index[t]] * _weight(weights, t)
+            products[s] *= totals[s]
+            if not 1e-150 < products[s] < 1e150:
+                log_likelihoods[s] += math.log(products[s]) * _weight(weights, t)
+                products[s] = 1.0
+
+
+@njit(**_OPTIONS)
+def backward(
+    rows: Floats, index: Ints, first: Ints, weights: Floats, transmat: Floats, begin: int, length: int, burn: int,
+    message: Floats, alphas: Floats, norms: Floats, target: Ints, row_sums: Floats, start_sums: Floats,
+    pair_sums: Floats, used: Floats,
+) -> None:  # fmt: skip
+    """Posteriors of each step, added to ``row_sums[target[t]]``, those of first steps to ``start_sums``; transitions.
+
+    ``pair_sums`` (kp, kp, LANES) get sum_t alpha_{t-1}(i) b_t(j) beta_t(j) / c_t, to be multiplied by the transition
+    matrix (kp, k). ``message`` is that of the last step, or of ``burn`` steps after, and becomes that of the step before
+    the first; ``used`` gets the one of the last step.
+    """
+    kp, k = transmat.shape
+    likelihoods, ones = np.zeros_like(message), np.ones_like(message)
+    begins, totals, inverse = np.empty(LANES, np.int64), np.empty_like(message[0]), np.empty_like(message[0])
+    factors, counted = np.zeros_like(message), np.zeros((CHUNK, kp, LANES), message.dtype)
+    uniform = np.full_like(rows[0], 1.0)
+    for t in range(length + burn - 1, length - 1, -1):
+        _load(rows, index, first, begin + t, length, likelihoods, begins)
+        weigh_lanes(likelihoods, message, ones[0], factors, totals)
+        multiply_lanes(transmat, factors, message)
+        _normalize(message, begins, totals, inverse, k, uniform, ones)
+    used[:] = message
+    weigh_lanes(message, alphas[length], ones[0], factors, totals)
+    for s in range(LANES):
+        inverse[s] = 1.0 / totals[s]
+    weigh_lanes(message, ones, inverse, message, totals)
+    waiting = 0  # steps in `counted`, the latest of them last
+    for t in range(length - 1, -1, -1):
+        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins)
+        weigh_lanes(alphas[t + 1], message, ones[0], factors, totals)
+        _collect(factors, begins, weights, target, begin + t, length, k, row_sums, start_sums)
+        weigh_lanes(likelihoods, message, norms[t], factors, totals)
+        multiply_lanes(transmat, factors, message)
+        slot = CHUNK - 1 - waiting
+        if n_begin or weights.shape[0] > 0:
+            for s in range(LANES):
+                inverse[s] = 0.0 if begins[s] else _weight(weights, begin + t + s * length)
+                if begins[s]:
+                    _fill(message, s, k, uniform)
+            weigh_lanes(factors, ones, inverse, counted[slot], totals)
+        else:
+            counted[slot] = factors
+        waiting += 1
+        if waiting == CHUNK or t == 0:
+            add_outer_lanes(alphas[t:], counted[slot:], waiting, pair_sums)
+            waiting = 0
+    begins[:] = 0
+    _normalize(message, begins, totals, inverse, k, uniform, ones)
+
+
+@njit(**_OPTIONS)
+def _normalize(
+    message: Floats, begins: Ints, totals: Floats, inverse: Floats, k: int, uniform: Floats, ones: Floats
+) -> None:  # fmt: skip
+    """Lanes that sum to 1; uniform where a sequence begins at the next step."""
+    weigh_lanes(message, ones, ones[0], message, totals)
+    for s in range(LANES):
+        inverse[s] = 1.0 / totals[s]
+        if begins[s] or not totals[s] > 0:
+            inverse[s] = 1.0 / k
+            _fill(message, s, k, uniform)
+    weigh_lanes(message, ones, inverse, message, totals)
+
+
+@njit(**_OPTIONS)
+def _collect(
+    posterior: Floats, begins: Ints, weights: Floats, target: Ints, position: int, length: int, k: int,
+    row_sums: Floats, start_sums: Floats,
+) -> None:  # fmt: skip
+    """Add the posterior of one step of each lane."""
+    for s in range(LANES):
+        t = position + s * length
+        if t < target.shape[0]:
+            weight = _weight(weights, t)
+            row = row_sums[target[t]]
+            for j in range(k):
+                row[j] += weight * posterior[j, s]
+            if begins[s]:
+                for j in range(k):
+                    start_sums[j] += weight * posterior[j, s]
+
+
+@njit(**_OPTIONS)
+def advance(rows: Floats, index: Ints, first: Ints, transmat: Floats, start: Floats, message: Floats) -> None:
+    """Carry one filtered distribution (k,) through all given steps, in order."""
+    k = message.shape[0]
+    new = np.empty(k)
+    for t in range(index.shape[0]):
+        row = rows[index[t]]
+        if first[t]:
+            new[:] = start
+        else:
+            new[:] = 0.0
+            for i in range(k):
+                for j in range(k):
+                    new[j] += message[i] * transmat[i, j]
+        total = 0.0
+        for j in range(k):
+            new[j] *= row[j]
+            total += new[j]
+        for j in range(k):
+            message[j] = new[j] / total if total > 0 else 1.0 / k
+
+
+@njit(**_OPTIONS)
+def retreat(rows: Floats, index: Ints, first: Ints, transmat: Floats, message: Floats) -> None:
+    """Carry one backward message (k,) from the last given step to the one before the first; it sums to 1."""
+    k = message.shape[0]
+    new = np.empty(k)
+    for t in range(index.shape[0] - 1, -1, -1):
+        row = rows[index[t]]
+        total = 0.0
+        for i in range(k):
+            new[i] = 0.0
+            for j in range(k):
+                new[i] += transmat[i, j] * (row[j] * message[j])
+            total += new[i]
+        for j in range(k):
+            message[j] = new[j] / total if total > 0 and not first[t] else 1.0 / k
+
+
+@njit(**_OPTIONS)
+def best_paths(
+    log_rows: Floats, index: Ints, first: Ints, log_transmat: Floats, log_start: Floats, scores: Floats, origins: Ints
+) -> float:  # fmt: skip
+    """Viterbi scores through all given steps: ``scores`` (k,) of the step before become those of the last one.
+
+    ``origins`` (steps, k) get the best state before each, for a way back; with no rows nothing is kept. Where a sequence
+    begins, the one before ends in its best state; returns the sum of the best scores of the sequences that ended.
+    """
+    k = scores.shape[0]
+    best, origin = np.empty(k), np.zeros(k, origins.dtype)
+    keep, finished = origins.shape[0] > 0, 0.0
+    for t in range(index.shape[0]):
+        row = log_rows[index[t]]
+        if first[t]:
+            last = int(np.argmax(scores))
+            finished += scores[last]
+            for j in range(k):
+                best[j] = log_start[j]
+                origin[j] = last
+        else:
+            best[:] = -np.inf
+            origin[:] = 0
+            for i in range(k):
+                score, transition = scores[i], log_transmat[i]
+                for j in range(k):
+                    candidate = score + transition[j]
+                    better = candidate > best[j]
+                    best[j] = candidate if better else best[j]
+                    origin[j] = i if better else origin[j]
+        for j in range(k):
+            scores[j] = best[j] + row[j]
+        if keep:
+            origins[t] = origin
+    return finished
+
+
+@njit(**_OPTIONS)
+def trace_back(origins: Ints, state: int, path: Ints) -> int:
+    """States of the steps of ``origins``, whose last is ``state``; returns the state before the first."""
+    for t in range(origins.shape[0] - 1, -1, -1):
+        path[t] = state
+        state = origins[t, state]
+    return state
