@@ -18,6 +18,7 @@ from odeco.refinement.emissions import Emission, Statistics
 Floats = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
+_LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
 _LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
@@ -32,15 +33,23 @@ class GaussianEmission(Emission):
         In the shape that the family has in hmmlearn: (k,), (k, d), (k, d, d) or (d, d).
     center : (d,)
         Subtracted from observations and means before anything is squared.
-    floor : (d,)
-        Least variance in each column: the smallest that `maximize` gives, also in every direction of a full covariance
-        (in units of the columns). A constraint, not a prior: the likelihood still never falls.
+    scale : (d,)
+        Standard deviation of each column of the data: the unit of `pack` and of the floor.
+    min_covar : float
+        Least variance that `maximize` gives, in units of ``scale**2``, in every direction of a full covariance. A
+        constraint, not a prior: the likelihood still never falls.
     """
 
     means: Floats = field(repr=False)
     covars: Floats = field(repr=False)
     center: Floats = field(repr=False)
-    floor: Floats = field(repr=False)
+    scale: Floats = field(repr=False)
+    min_covar: float = 1e-6
+
+    @property
+    def floor(self) -> Floats:
+        """Least variance of each column (d,)."""
+        return self.min_covar * self.scale**2
 
     @property
     def n_components(self) -> int:
@@ -121,11 +130,11 @@ class DiagonalGaussian(GaussianEmission):
         return np.maximum(np.where(seen, squares / np.where(seen, totals, 1.0), self.covars), self.floor)
 
     def pack(self) -> Floats:
-        return np.concatenate([((self.means - self.center) / np.sqrt(self.floor)).ravel(), np.log(self.covars).ravel()])
+        return np.concatenate([((self.means - self.center) / self.scale).ravel(), np.log(self.covars).ravel()])
 
     def unpack(self, vector: Floats) -> Self:
         n = self.means.size
-        means = vector[:n].reshape(self.means.shape) * np.sqrt(self.floor) + self.center
+        means = vector[:n].reshape(self.means.shape) * self.scale + self.center
         covars = np.exp(np.minimum(vector[n:], 600.0)).reshape(self.covars.shape)
         return replace(self, means=means, covars=self._above_floor(covars))
 
@@ -155,7 +164,7 @@ class SphericalGaussian(DiagonalGaussian):
         return self._above_floor(variances)
 
     def _above_floor(self, covars: Floats) -> Floats:
-        return np.maximum(covars, self.floor.min())
+        return np.asarray(np.maximum(covars, self.floor.min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +177,7 @@ class FullGaussian(GaussianEmission):
 
     def _n_free_covars(self) -> int:
         k, d = self.means.shape
-        return k * d * (d + 1) // 2
+        return int(k * d * (d + 1) // 2)
 
     def _matrices(self) -> Floats:
         """Covariances (k, d, d)."""
@@ -226,17 +235,17 @@ class FullGaussian(GaussianEmission):
         return floored(covars, self.floor)
 
     def pack(self) -> Floats:
-        """Means, and logarithms of the covariances in units of the columns: every symmetric matrix has an exponential."""
-        unit = np.sqrt(self.floor)
+        """Means and logarithms of the covariances in units of the columns: all symmetric matrices have exponentials."""
+        unit = self.scale
         values, vectors = np.linalg.eigh(self.covars / (unit[:, None] * unit))
         logs = (vectors * np.log(np.maximum(values, 1e-300))[..., None, :]) @ np.swapaxes(vectors, -1, -2)
         return np.concatenate([((self.means - self.center) / unit).ravel(), logs.ravel()])
 
     def unpack(self, vector: Floats) -> Self:
-        n, unit = self.means.size, np.sqrt(self.floor)
+        n, unit = self.means.size, self.scale
         logs = vector[n:].reshape(self.covars.shape)
         values, vectors = np.linalg.eigh((logs + np.swapaxes(logs, -1, -2)) / 2)
-        values = np.exp(np.clip(values, 0.0, 600.0))  # not below the floor
+        values = np.exp(np.clip(values, np.log(self.min_covar), _LARGEST_LOG))
         covars = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) * (unit[:, None] * unit)
         return replace(self, means=vector[:n].reshape(self.means.shape) * unit + self.center, covars=covars)
 
@@ -256,7 +265,7 @@ class TiedGaussian(FullGaussian):
 
     def _n_free_covars(self) -> int:
         d = self.means.shape[1]
-        return d * (d + 1) // 2
+        return int(d * (d + 1) // 2)
 
     def _matrices(self) -> Floats:
         return np.broadcast_to(self.covars, (self.n_components, *self.covars.shape))

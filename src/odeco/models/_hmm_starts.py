@@ -1,0 +1,189 @@
+"""Where Baum-Welch starts for real observations: moments on features, clusters, and what a sample says of each.
+
+The moment estimate needs no luck, but its noise differs from basis to basis; a few candidates, each polished on a
+sample of the data, cost less than one pass over all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.models._feature_chain import Chain, recover_chain
+from odeco.moments.sequence_features import FeatureBasis, FeatureMap, FeaturePairs, FeatureTriples, learn_map
+from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.hmm import baum_welch
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+BASIS_STEPS = 40_000  # enough to find the basis; the triples on it use every step
+SAMPLE_STEPS = 20_000  # on which candidates are compared
+_WINDOW = 1_000  # steps of the sample that stay together
+_FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
+_FEW_STARTS = 6
+_CLUSTER_ROWS = 5_000
+_CLUSTER_ROUNDS = 12
+_STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """The moments of a fit: one `FeatureTriples` for each basis."""
+
+    pairs: FeaturePairs
+    triples: tuple[FeatureTriples, ...]
+    advice: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def spectrum(self) -> Floats:
+        """Correlations of one step with the next, of the first basis."""
+        return self.triples[0].basis.spectrum if self.triples else np.empty(0)
+
+
+def steps_of(data: Sequences) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """All observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing."""
+    values = data.values if data.codes is None else data.values[data.codes]
+    linked = np.ones(len(values), dtype=bool)
+    linked[data.offsets[1:] - 1] = False
+    weights = np.ones(len(values)) if data.weights is None else data.step_weights()
+    missing = np.isnan(values)
+    if missing.any():
+        weights = np.where(missing.mean(axis=1) > 0.5, 0.0, weights)
+    return np.asarray(values, dtype=np.float64), linked, weights
+
+
+def sample_of(data: Sequences, n_steps: int) -> Sequences:
+    """Whole sequences, or windows of long ones, spread evenly over the data: at most about `n_steps`."""
+    n = len(data)
+    if n <= n_steps:
+        return data
+    n_windows = max(1, n_steps // _WINDOW)
+    starts = np.linspace(0, n - _WINDOW, n_windows).astype(np.int64)
+    taken = np.zeros(n, dtype=bool)
+    for start in starts:
+        taken[start : start + _WINDOW] = True
+    sequence = np.repeat(np.arange(data.n_sequences), np.diff(data.offsets))[taken]
+    place = np.flatnonzero(taken)
+    begins = np.concatenate([[True], (np.diff(place) > 1) | (np.diff(sequence) > 0)])
+    offsets = np.concatenate([np.flatnonzero(begins), [place.size]]).astype(np.int64)
+    weights = None if data.weights is None else data.weights[sequence[begins]]
+    if data.codes is None:
+        return Sequences(data.values[taken], None, offsets, weights)
+    return Sequences(data.values, data.codes[taken], offsets, weights)
+
+
+def feature_moments(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+    """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
+    head = steps_of(sample_of(data, BASIS_STEPS))
+    features = learn_map(head[0], correlated=correlated)
+    pairs = FeaturePairs(features).update(*head)
+    if not pairs.pair_weight > 0:
+        return FeatureMoments(pairs, (), ("no two steps follow each other: the moments say nothing of transitions.",))
+    bases = [pairs.basis(n_components, columns) for columns in column_sets(features, pairs.total.size)]
+    if bases[0].size < n_components:
+        text = (
+            f"the features of the observations span {bases[0].size} dimensions, {n_components} states need as many: "
+            "the moments do not determine the model (too few distinct values?). Lower n_components."
+        )
+        return FeatureMoments(pairs, (), (text,))
+    everything = steps_of(data)
+    triples = tuple(FeatureTriples(basis).update(*everything) for basis in bases if basis.size == n_components)
+    if not triples[0].triple_weight > 0:
+        return FeatureMoments(pairs, (), ("no three steps follow each other: the third moments are empty.",))
+    return FeatureMoments(pairs, triples)
+
+
+def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
+    """All features; and those without the bumps, which see less but with less noise."""
+    d = features.center.size
+    smooth = np.ones(size, dtype=bool)
+    bumps = 4 * d + len(features.products)
+    smooth[bumps : bumps + 2 * d] = False
+    return [np.ones(size, dtype=bool), smooth]
+
+
+def chains_of(moments: FeatureMoments, rng: np.random.Generator) -> list[tuple[Chain, FeatureBasis]]:
+    """Proposition 3.4 read backwards on each basis."""
+    out = []
+    for triples in moments.triples:
+        try:
+            out.append((recover_chain(*triples.read(), rng), triples.basis))
+        except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
+            continue
+    return out
+
+
+def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
+    """Start and transitions of the joint distribution of two states."""
+    k = len(chain.joint)
+    rows = chain.joint.sum(axis=1, keepdims=True)
+    transmat = np.where(rows > 0, chain.joint / np.where(rows > 0, rows, 1.0), 1.0 / k)
+    start = (1 - _STICKY) * rows[:, 0] + _STICKY / k
+    return HMMParameters(start / start.sum(), (1 - _STICKY) * transmat + _STICKY / k, emission)
+
+
+def cluster_starts(
+    data: Sequences, n_components: int, like: Emission, rng: np.random.Generator
+) -> list[HMMParameters[Any]]:
+    """Clusters of the observations as states, transitions as counted between them: several where data are few."""
+    values, linked, weights = steps_of(sample_of(data, SAMPLE_STEPS))
+    spread = np.nanstd(values, axis=0)
+    standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
+    starts = []
+    for _ in range(_FEW_STARTS if len(data) <= _FEW_STEPS else 1):
+        labels = _clusters(standard, n_components, rng)
+        starts.append(_labelled(values, linked, weights, labels, n_components, like))
+    return starts
+
+
+def _clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
+    some = points[rng.choice(len(points), min(len(points), _CLUSTER_ROWS), replace=False)]
+    centres = some[[int(rng.integers(len(some)))]]
+    distance = np.full(len(some), np.inf)
+    for _ in range(k - 1):
+        distance = np.minimum(distance, ((some - centres[-1]) ** 2).sum(axis=1))
+        total = distance.sum()
+        row = rng.choice(len(some), p=distance / total) if total > 0 else rng.integers(len(some))
+        centres = np.vstack([centres, some[row]])
+    for _ in range(_CLUSTER_ROUNDS):
+        member = np.eye(k)[_nearest(some, centres)]
+        sizes = member.sum(axis=0)[:, None]
+        centres = np.where(sizes > 0, member.T @ some / np.maximum(sizes, 1.0), centres)
+    return _nearest(points, centres)
+
+
+def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
+    return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1))
+
+
+def _labelled(
+    values: Floats, linked: NDArray[np.bool_], weights: Floats, labels: NDArray[np.integer], k: int, like: Emission
+) -> HMMParameters[Any]:
+    member = np.zeros((len(values), k))
+    member[np.arange(len(values)), labels] = 1.0
+    member = (0.9 * member + 0.1 / k) * weights[:, None]
+    both = linked[:-1]
+    counts = member[:-1][both].T @ member[1:][both] + 1.0 / k
+    start = member.sum(axis=0) + 1.0 / k
+    emission = like.maximize(like.statistics(values, member))
+    return HMMParameters(start / start.sum(), counts / counts.sum(axis=1, keepdims=True), emission)
+
+
+def best_starts(
+    data: Sequences, candidates: list[HMMParameters[Any]], polish: Callable[..., Any] = baum_welch
+) -> list[HMMParameters[Any]]:
+    """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half."""
+    sample = sample_of(data, SAMPLE_STEPS)
+    survivors = [(candidate, -np.inf) for candidate in candidates]
+    for passes in (6, 12):
+        refined = [polish(sample, candidate, max_iter=passes, tol=1e-5) for candidate, _ in survivors]
+        scored = [(r.state, float(r.trace.values.max())) for r in refined]
+        survivors = sorted(scored, key=lambda pair: -pair[1])[: max(1, (len(scored) + 1) // 2)]
+    return [state for state, _ in survivors]

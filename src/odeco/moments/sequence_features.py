@@ -1,0 +1,220 @@
+"""Moments of consecutive real observations, through features: pairs to find a basis, triples on it.
+
+Means alone do not see states that differ in their variances, and the moments of raw observations are noisy where tails
+are heavy. So an observation becomes a vector of features (Proposition 3.4 holds for any function of x_t), whitened by
+their covariance, and only the k - 1 directions that predict the next step best are kept, with the constant 1 before
+them: the triples are k x k x k, whatever d is, and cost n k^3 / BLAS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_REACH = 6.0  # deviations: what lies farther says no more than that it is far
+_BLOCK = 4096  # steps whose outer products are formed at a time
+_FEWEST_FEATURES = 60
+_MOST_PRODUCTS = 120
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """Functions of one observation: in each axis powers, bounded bumps, a logarithm of scale, steps at quantiles.
+
+    Attributes
+    ----------
+    center, axes : (d,), (d, d)
+        ``(x - center) @ axes`` are the standard coordinates y.
+    knots : (q, d)
+        Where the steps rise in each coordinate.
+    products : (m, 2)
+        Pairs of coordinates whose products are features: states may differ in correlations alone.
+    """
+
+    center: Floats = field(repr=False)
+    axes: Floats = field(repr=False)
+    knots: Floats = field(repr=False)
+    products: NDArray[np.intp] = field(repr=False)
+
+    def coordinates(self, values: Floats) -> Floats:
+        """Standard coordinates (m, d), missing ones 0, far ones drawn in."""
+        centred = values - self.center
+        np.copyto(centred, 0.0, where=np.isnan(centred))
+        return np.clip(centred @ self.axes, -_REACH, _REACH)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Features (m, f): first y and y^2, (d) each, then the products, then the rest."""
+        y = self.coordinates(values)
+        squares = y * y
+        crossed = y[:, self.products[:, 0]] * y[:, self.products[:, 1]]
+        bump = np.exp(-squares)
+        parts = [y, squares, crossed, np.tanh(2 * y), np.log(squares + 0.05), bump, bump**4]
+        parts += [np.tanh(2 * (y - knot)) for knot in self.knots]
+        return np.hstack(parts)
+
+
+def learn_map(values: Floats, *, correlated: bool = False) -> FeatureMap:
+    """A map for data like these: columns standardized, or whitened where states have covariances of their own."""
+    d = values.shape[1]
+    center = np.nanmean(values, axis=0)
+    centred = np.where(np.isnan(values), 0.0, values - center)
+    if correlated:
+        eigenvalues, vectors = np.linalg.eigh(centred.T @ centred / len(values))
+        axes = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)))
+    else:
+        deviations = np.sqrt(np.mean(centred**2, axis=0))
+        axes = np.diag(1.0 / np.where(deviations > 0, deviations, 1.0))
+    n_knots = max(0, -(-_FEWEST_FEATURES // d) - 6)
+    levels = (np.arange(n_knots) + 0.5) / max(n_knots, 1)
+    knots = np.quantile(centred @ axes, levels, axis=0) if n_knots else np.empty((0, d))
+    first, second = np.triu_indices(d if correlated else 0, 1)
+    return FeatureMap(center, axes, knots, np.column_stack([first, second])[:_MOST_PRODUCTS])
+
+
+class FeaturePairs:
+    """Sums of features and of their products with themselves and with the next step's: what a basis is learned from."""
+
+    def __init__(self, features: FeatureMap) -> None:
+        self.features = features
+        size = features(features.center[None]).shape[1]
+        self.weight, self.pair_weight = 0.0, 0.0
+        self.total, self.square, self.lagged = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
+
+    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
+        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
+        for block in _blocks(len(values), 1):
+            f, w = self.features(values[block]), weights[block]
+            own = len(f) if block.stop == len(values) else len(f) - 1  # the last one is the first of the next block
+            pair = np.where(linked[block][:-1], np.minimum(w[:-1], w[1:]), 0.0)
+            self.total += w[:own] @ f[:own]
+            self.square += (f[:own] * w[:own, None]).T @ f[:own]
+            self.lagged += (f[:-1] * pair[:, None]).T @ f[1:]
+            self.weight += w[:own].sum()
+            self.pair_weight += pair.sum()
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, which has the same features."""
+        _same(self.features, other.features)
+        for name in ("total", "square", "lagged", "weight", "pair_weight"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def basis(self, n_components: int, columns: NDArray[np.bool_] | None = None) -> FeatureBasis:
+        """The k - 1 directions of largest correlation with the next step, either way, after whitening."""
+        size = len(self.total)
+        columns = np.ones(size, dtype=bool) if columns is None else columns
+        mean = self.total / self.weight
+        covariance = (self.square / self.weight - np.outer(mean, mean))[np.ix_(columns, columns)]
+        lagged = (self.lagged / self.pair_weight - np.outer(mean, mean))[np.ix_(columns, columns)]
+        values, vectors = np.linalg.eigh(covariance)
+        kept = values > 1e-8 * max(values[-1], 1e-300)
+        root = np.sqrt(values[kept])
+        whitener = vectors[:, kept] / root
+        white = whitener.T @ lagged @ whitener
+        left, spectrum, _ = np.linalg.svd(np.hstack([white, white.T]), full_matrices=False)
+        left = left[:, : n_components - 1]
+        projection = np.zeros((size, left.shape[1]))
+        projection[columns] = whitener @ left
+        # E[f z'] is the lift of features on the columns, and a regression for those outside of them.
+        lift = (self.square / self.weight - np.outer(mean, mean)) @ projection
+        return FeatureBasis(self.features, mean, projection, lift, spectrum / np.sqrt(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBasis:
+    """A small common basis of the features: ``z = [1, projection' (f - mean)]``; ``E[f | h] = mean + lift E[z | h]``.
+
+    ``spectrum`` are the correlations of one step with the next, largest first: k - 1 of them have to stand out.
+    """
+
+    features: FeatureMap
+    mean: Floats = field(repr=False)
+    projection: Floats = field(repr=False)
+    lift: Floats = field(repr=False)
+    spectrum: Floats = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Length of z, the constant included."""
+        return 1 + int(self.projection.shape[1])
+
+    def __call__(self, values: Floats) -> Floats:
+        """z of each step, (m, size)."""
+        out = np.empty((len(values), self.size))
+        out[:, 0] = 1.0
+        np.matmul(self.features(values) - self.mean, self.projection, out=out[:, 1:])
+        return out
+
+
+class FeatureTriples:
+    """Sums over consecutive triples of z1 (x) z2 (x) z3, and over pairs of z1 (x) z2, on a fixed basis."""
+
+    def __init__(self, basis: FeatureBasis) -> None:
+        k = basis.size
+        self.basis = basis
+        self.n = 0
+        self.pair_weight, self.triple_weight = 0.0, 0.0
+        self.pairs, self.triples = np.zeros((k, k)), np.zeros((k, k, k))
+
+    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
+        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
+        from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+
+        blocks = _blocks(len(values), 2)
+        n_parts = max(1, min(thread_count(), len(blocks)))
+        edges = np.linspace(0, len(blocks), n_parts + 1).astype(int)
+
+        def part(i: int) -> list[tuple[Floats, Floats, float, float]]:
+            return [self._sums(values, linked, weights, block) for block in blocks[edges[i] : edges[i + 1]]]
+
+        with single_threaded_blas():
+            for sums in (s for results in map_parts(part, n_parts) for s in results):
+                self.pairs += sums[0]
+                self.triples += sums[1]
+                self.pair_weight += sums[2]
+                self.triple_weight += sums[3]
+        self.n += len(values)
+        return self
+
+    def _sums(
+        self, values: Floats, linked: NDArray[np.bool_], weights: Floats, block: slice
+    ) -> tuple[Floats, Floats, float, float]:
+        z, w, follows = self.basis(values[block]), weights[block], linked[block][:-1]
+        k = z.shape[1]
+        pair = np.where(follows, np.minimum(w[:-1], w[1:]), 0.0)
+        if block.stop < len(values):  # its last pair is the first of the next block
+            pair[-1] = 0.0
+        triple = np.where(follows[:-1] & follows[1:], np.minimum(np.minimum(w[:-2], w[1:-1]), w[2:]), 0.0)
+        outer = ((z[:-2] * triple[:, None])[:, :, None] * z[1:-1, None, :]).reshape(-1, k * k)
+        return (z[:-1] * pair[:, None]).T @ z[1:], (outer.T @ z[2:]).reshape(k, k, k), pair.sum(), triple.sum()
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, which is on the same basis."""
+        _same(self.basis.features, other.basis.features)
+        if not np.array_equal(self.basis.projection, other.basis.projection):
+            raise ValueError("cannot merge moments of different bases: learn one basis before the data are split.")
+        for name in ("pairs", "triples", "pair_weight", "triple_weight", "n"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def read(self) -> tuple[Floats, Floats]:
+        """E[z1 (x) z2] and E[z1 (x) z2 (x) z3]."""
+        return self.pairs / self.pair_weight, self.triples / self.triple_weight
+
+
+def _blocks(n: int, overlap: int) -> list[slice]:
+    """Slices of fixed length that share ``overlap`` steps with the next; every run of overlap + 1 steps is in one."""
+    starts = range(0, max(n - overlap, 1), _BLOCK)
+    return [slice(start, min(start + _BLOCK + overlap, n)) for start in starts]
+
+
+def _same(first: FeatureMap, second: FeatureMap) -> None:
+    for name in ("center", "axes", "knots", "products"):
+        if not np.array_equal(getattr(first, name), getattr(second, name)):
+            raise ValueError("cannot merge moments of different features: learn one map before the data are split.")
