@@ -12,8 +12,11 @@ from odeco.recovery import decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
+    from odeco.models.categorical_hmm import CategoricalHMM
+    from odeco.models.gaussian_hmm import GaussianHMM
     from odeco.models.ica import ICA
     from odeco.models.lda import LatentDirichletAllocation
+    from odeco.models.poisson_hmm import PoissonHMM
     from odeco.models.single_topic import SingleTopicModel
 
 __version__ = "0.1.0.dev0"
@@ -22,6 +25,9 @@ __version__ = "0.1.0.dev0"
 _ESTIMATORS = {
     "SingleTopicModel": "odeco.models.single_topic",
     "LatentDirichletAllocation": "odeco.models.lda",
+    "CategoricalHMM": "odeco.models.categorical_hmm",
+    "GaussianHMM": "odeco.models.gaussian_hmm",
+    "PoissonHMM": "odeco.models.poisson_hmm",
     "ICA": "odeco.models.ica",
 }
 
@@ -39,6 +45,9 @@ __all__ = [
     "decompose_moments",
     "SingleTopicModel",
     "LatentDirichletAllocation",
+    "CategoricalHMM",
+    "GaussianHMM",
+    "PoissonHMM",
     "ICA",
     "MomentError",
     "MomentWarning",

@@ -1,17 +1,18 @@
 """Scaled forward and backward recursions of hidden Markov models, eight stretches of the data in lockstep.
 
-The data are one long array of steps in which sequences follow each other (``first[t]`` is 1 where one begins). It is cut
-into stretches of equal length whatever the sequences, and `LANES` stretches advance together: a step is then a product
-of the k x k transition matrix with a k x LANES matrix, which fills the vector units for any k and hides the latency of a
-recursion. A stretch that begins within a sequence needs the message of the step before it: it starts ``burn`` steps
-earlier, from anywhere, and the filter forgets where it started. The caller compares the message that a stretch has used
-with the one that its neighbour ends with, so that nothing rests on that hope (`odeco.refinement.forward_backward`).
+The data are one long array of steps in which sequences follow each other (``first[t]`` is 1 where one begins). It is
+cut into stretches of equal length whatever the sequences, and `LANES` stretches advance together: a step is then a
+product of the k x k transition matrix with a k x LANES matrix, which fills the vector units for any k and hides the
+latency of a recursion. A stretch that begins within a sequence needs the message of the step before it: it starts
+``burn`` steps earlier, from anywhere, and the filter forgets where it started. The caller compares the message that a
+stretch has used with the one that its neighbour ends with, so that nothing rests on that hope
+(`odeco.refinement.forward_backward`).
 
 Steps before 0 and from n on exist only to fill the lanes: each is a sequence of its own without an observation.
 
-Messages have shape (kp, LANES), kp being k padded (`odeco.kernels.lanes`) with states that never occur; the matrices that
-multiply them have shape (kp, k). ``rows[index[t]]`` (k,) are the likelihoods of step t in each state, up to the factor
-``exp(scales[index[t]])``. An empty ``weights`` means 1 for each step.
+Messages have shape (kp, LANES), kp being k padded (`odeco.kernels.lanes`) with states that never occur; the matrices
+that multiply them have shape (kp, k). ``rows[index[t]]`` (k,) are the likelihoods of step t in each state, up to the
+factor ``exp(scales[index[t]])``. An empty ``weights`` means 1 for each step.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def forward(
     ``norms`` get the inverse of each step's normalization. With one row of ``alphas`` only the log-likelihoods (LANES,)
     are kept. ``transposed`` (kp, k) is the transition matrix with columns that sum to 1, the paper's T.
     """
-    kp, k = transposed.shape
+    k = transposed.shape[1]
     keep = alphas.shape[0] > 1
     likelihoods, predicted = np.zeros_like(message), np.empty_like(message)
     begins, ones = np.empty(LANES, np.int64), np.ones_like(message)
@@ -138,8 +139,8 @@ def backward(
     """Posteriors of each step, added to ``row_sums[target[t]]``, those of first steps to ``start_sums``; transitions.
 
     ``pair_sums`` (kp, kp, LANES) get sum_t alpha_{t-1}(i) b_t(j) beta_t(j) / c_t, to be multiplied by the transition
-    matrix (kp, k). ``message`` is that of the last step, or of ``burn`` steps after, and becomes that of the step before
-    the first; ``used`` gets the one of the last step.
+    matrix (kp, k). ``message`` is that of the last step, or of ``burn`` steps after, and becomes that of the step
+    before the first; ``used`` gets the one of the last step.
     """
     kp, k = transmat.shape
     likelihoods, ones = np.zeros_like(message), np.ones_like(message)
@@ -257,8 +258,9 @@ def best_paths(
 ) -> float:  # fmt: skip
     """Viterbi scores through all given steps: ``scores`` (k,) of the step before become those of the last one.
 
-    ``origins`` (steps, k) get the best state before each, for a way back; with no rows nothing is kept. Where a sequence
-    begins, the one before ends in its best state; returns the sum of the best scores of the sequences that ended.
+    ``origins`` (steps, k) get the best state before each, for a way back; with no rows nothing is kept. Where a
+    sequence begins, the one before ends in its best state; returns the sum of the best scores of the sequences that
+    ended.
     """
     k = scores.shape[0]
     best, origin = np.empty(k), np.zeros(k, origins.dtype)

@@ -1,8 +1,8 @@
 """Two products of small matrices whose entries are vectors of `LANES` numbers, written as vector instructions.
 
 numba's compiler vectorizes long loops alone, and leaves blocks of eight numbers scalar: at the sizes of hidden Markov
-models (k of 2 to 50) that costs a factor of four. So these two loops are given to LLVM as vector code. Both keep a block
-of sums in registers: sizes are padded to multiples of `PAD`.
+models (k of 2 to 50) that costs a factor of four. So these two loops are given to LLVM as vector code. Both keep a
+block of sums in registers: sizes are padded to multiples of `PAD`.
 """
 
 from __future__ import annotations

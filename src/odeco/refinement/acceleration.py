@@ -1,7 +1,7 @@
 """SQUAREM: two EM steps give the direction and the length of a third, longer one (Varadhan and Roland, 2008).
 
-Every evaluation of the EM map also gives the objective at the point it started from, so a step that was too long is seen
-at no further cost: the accelerated sequence never falls.
+Every evaluation of the EM map also gives the objective at the point it started from, so a step that was too long is
+seen at no further cost: the accelerated sequence never falls.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from odeco.refinement.emissions import Emission, Statistics
 from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
+from odeco.simulate import draw_symbols
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +36,7 @@ class CategoricalEmission(Emission):
 
     @property
     def n_parameters(self) -> int:
-        k, d = self.probabilities.shape
-        return k * (d - 1)
+        return int(self.probabilities.size - self.n_components)
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         present = observations >= 0
@@ -66,10 +66,4 @@ class CategoricalEmission(Emission):
         return type(self)(self.probabilities[order], self.smoothing)
 
     def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        levels = np.cumsum(self.probabilities, axis=1)
-        uniform = rng.random(states.size)
-        symbols = np.empty(states.size, dtype=np.int64)
-        for state in range(self.n_components):
-            mine = states == state
-            symbols[mine] = np.searchsorted(levels[state], uniform[mine] * levels[state, -1], side="right")
-        return np.minimum(symbols, levels.shape[1] - 1)
+        return draw_symbols(self.probabilities, states, rng)

@@ -67,6 +67,10 @@ class GaussianEmission(Emission):
     def _log_density(self, centred: Floats) -> Floats:
         """Log densities (m, k) of centred observations, whole or in part missing (NaN)."""
 
+    @abstractmethod
+    def on_floor(self, margin: float) -> NDArray[np.bool_]:
+        """Which states have a variance of at most `margin` times the least, (k,)."""
+
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         rows = self._log_density(observations - self.center)
         scales = rows.max(axis=1)
@@ -128,6 +132,9 @@ class DiagonalGaussian(GaussianEmission):
         """Variances that maximize the likelihood, from the sums of squares about the means."""
         seen = totals > _LEAST_WEIGHT
         return np.maximum(np.where(seen, squares / np.where(seen, totals, 1.0), self.covars), self.floor)
+
+    def on_floor(self, margin: float) -> NDArray[np.bool_]:
+        return np.asarray((self._variances <= margin * self.floor).any(axis=1))
 
     def pack(self) -> Floats:
         return np.concatenate([((self.means - self.center) / self.scale).ravel(), np.log(self.covars).ravel()])
@@ -233,6 +240,10 @@ class FullGaussian(GaussianEmission):
         seen = totals > _LEAST_WEIGHT
         covars = np.where(seen[:, None, None], scatter / np.where(seen, totals, 1.0)[:, None, None], self.covars)
         return floored(covars, self.floor)
+
+    def on_floor(self, margin: float) -> NDArray[np.bool_]:
+        scaled = self._matrices() / (self.scale[:, None] * self.scale)
+        return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] <= margin * self.min_covar)
 
     def pack(self) -> Floats:
         """Means and logarithms of the covariances in units of the columns: all symmetric matrices have exponentials."""

@@ -1,9 +1,10 @@
 """Forward-backward and Viterbi over all sequences at once: linear in time, memory that does not grow with the data.
 
 The steps of all sequences are cut into stretches of equal length, eight of which run in lockstep in one task of the
-compiled loops (`odeco.kernels.hmm`). A stretch that begins within a sequence starts a little earlier to find its message;
-afterwards every such message is compared with the one its neighbour ends with. Where they differ the stretches start
-still earlier, and where a model does not forget at all the messages are found by one pass through all steps.
+compiled loops (`odeco.kernels.hmm`). A stretch that begins within a sequence starts a little earlier to find its
+message; afterwards every such message is compared with the one its neighbour ends with. Where they differ the
+stretches start still earlier, and where a model does not forget at all the messages are found by one pass through all
+steps.
 """
 
 from __future__ import annotations

@@ -61,41 +61,65 @@ class Sequences:
         return np.empty(0) if self.weights is None else np.repeat(self.weights, np.diff(self.offsets))
 
 
-def join_sequences(X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """One array and the offsets of its sequences, from (X, lengths) as hmmlearn takes them or from a list of sequences.
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Observations of all sequences in one array, before a family has looked at them."""
+
+    array: NDArray[Any] = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
+    weights: Floats | None
+
+
+def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None = None) -> Joined:
+    """One array of all sequences, from (X, lengths) as hmmlearn takes them or from a list of sequences.
 
     A list or tuple is a list of sequences when its elements are themselves sequences; with `lengths`, or where each
     element is a plain list of one number (hmmlearn's column), it is one array. Empty sequences are left out.
     """
     if _is_list_of_sequences(X, lengths):
         parts = [np.asarray(part) for part in X]
-        wide = {part.shape[1:] for part in parts if part.size}
-        if len(wide) > 1:
-            raise ValueError(f"the sequences of X differ in the shape of their observations: {sorted(wide)}.")
-        parts = [part for part in parts if len(part)]
-        if not parts:
+        shapes = {part.shape[1:] for part in parts if part.size}
+        if len(shapes) > 1:
+            raise ValueError(f"the sequences of X differ in the shape of their observations: {sorted(shapes)}.")
+        counts = np.array([len(part) for part in parts])
+        if not counts.any():
             raise ValueError("X holds no observation: every sequence is empty.")
-        return np.concatenate(parts), _offsets([len(part) for part in parts])
-    array = np.asarray(X)
-    if array.ndim == 0 or len(array) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}): X must hold at least 1 observation.")
-    if lengths is None:
-        return array, _offsets([len(array)])
+        array = np.concatenate([part for part in parts if len(part)])
+    else:
+        array = np.asarray(X)
+        if array.ndim == 0 or len(array) == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}): X must hold at least 1 observation.")
+        counts = np.array([len(array)]) if lengths is None else _check_lengths(lengths, len(array))
+    offsets = np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+    return Joined(array, offsets, _check_weights(weights, counts))
+
+
+def _check_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
     counts = np.atleast_1d(np.asarray(lengths))
     if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.number) or np.any(counts != np.floor(counts)):
         raise ValueError(f"lengths must be a list of integers, one for each sequence, got {lengths!r}.")
     if np.any(counts < 0):
         raise ValueError(f"lengths must not be negative, got {int(counts.min())}.")
-    if counts.sum() != len(array):
+    if counts.sum() != n:
         raise ValueError(
-            f"lengths add up to {int(counts.sum())}, but X has {len(array)} observations: give the length of each "
-            "sequence, in order."
+            f"lengths add up to {int(counts.sum())}, but X has {n} observations: give the length of each sequence, in "
+            "order."
         )
-    return array, _offsets(counts[counts > 0])
+    return counts.astype(np.int64)
 
 
-def _offsets(lengths: Any) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+def _check_weights(weights: ArrayLike | None, lengths: NDArray[np.int64]) -> Floats | None:
+    """Weights of the sequences that are not empty."""
+    if weights is None:
+        return None
+    given = np.atleast_1d(np.asarray(weights, dtype=np.float64))
+    if given.shape != lengths.shape:
+        raise ValueError(
+            f"sequence_weight must hold one number for each of the {lengths.size} sequences, got shape {given.shape}."
+        )
+    if not np.all(np.isfinite(given)) or np.any(given < 0) or not np.any(given[lengths > 0] > 0):
+        raise ValueError("sequence_weight must be finite and not negative, and at least one must be positive.")
+    return given[lengths > 0]
 
 
 def _is_list_of_sequences(X: Any, lengths: ArrayLike | None) -> bool:
@@ -106,3 +130,24 @@ def _is_list_of_sequences(X: Any, lengths: ArrayLike | None) -> bool:
     return all(isinstance(part, Sequence) for part in X) and any(
         len(part) != 1 or isinstance(part[0], Sequence) for part in X
     )
+
+
+def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
+    """Symbols (n,) of one column, -1 where missing (given as a negative number or NaN)."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"X must hold one symbol for each step: shape (n,) or (n, 1), got {array.shape}. Give several sequences "
+            "one after the other with lengths, or as a list."
+        )
+    if np.issubdtype(array.dtype, np.integer) or array.dtype == bool:
+        return np.maximum(array.astype(np.int64), -1)
+    try:
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"X must hold integer symbols 0, 1, 2, ..., got {array.dtype}: encode them first.") from None
+    missing = np.isnan(numbers)
+    if np.any(np.isinf(numbers)) or np.any(numbers[~missing] != np.floor(numbers[~missing])):
+        raise ValueError("X must hold integer symbols 0, 1, 2, ... (or NaN, -1 where missing), got other numbers.")
+    return np.maximum(np.where(missing, -1, numbers).astype(np.int64), -1)

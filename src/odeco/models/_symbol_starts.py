@@ -1,0 +1,155 @@
+"""Where Baum-Welch starts for symbols: moments, windows where symbols are too few, guesses where both fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.exceptions import MomentError
+from odeco.models._hmm_starts import best_starts, sample_of
+from odeco.models._symbol_chain import (
+    ChainEstimate,
+    SymbolBasis,
+    chain_from_core,
+    emissions_from_pairs,
+    fit_pairs,
+    symbol_basis,
+)
+from odeco.models.hmm_base import MomentReport, stationary_distribution
+from odeco.moments.sequences import SymbolPairs, SymbolTriples
+from odeco.refinement.categorical_emission import CategoricalEmission
+from odeco.refinement.emissions import HMMParameters
+from odeco.refinement.forward_backward import ForwardBackward
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+Parameters = HMMParameters[CategoricalEmission]
+
+RIDGES = (0.01, 0.05)
+_PAIR_STEPS = 30
+_SAMPLE = 20_000  # steps on which candidates are compared
+_GUESSES = 4  # random starts beside the moments where these do not show all states
+_START_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolMoments:
+    """Pairs, and triples on the basis that the pairs showed."""
+
+    pairs: SymbolPairs = field(repr=False)
+    basis: SymbolBasis
+    triples: SymbolTriples = field(repr=False)
+
+    @property
+    def second(self) -> Floats:
+        """E[y1 y2'] on the basis, (k, k)."""
+        vectors = self.basis.vectors
+        return np.asarray(vectors.T @ (self.pairs.joint @ vectors))
+
+
+def symbol_moments(data: Sequences, n_symbols: int, k: int, rng: np.random.Generator, stride: int = 1) -> SymbolMoments:
+    """Two passes: pairs, then triples on the basis."""
+    pairs = SymbolPairs(n_symbols, stride=stride).update(data)
+    basis = symbol_basis(pairs, k, rng)
+    if basis.vectors.shape[1] < k:
+        raise MomentError(f"{basis.vectors.shape[1]} different symbols cannot tell {k} states apart.")
+    return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors, stride=stride).update(data))
+
+
+def parameters_from(moments: SymbolMoments, chain: ChainEstimate, smoothing: float, pair_steps: int) -> Parameters:
+    """A model from the chain that the moments showed."""
+    emissions = emissions_from_pairs(moments.pairs, moments.basis, chain)
+    emissions, joint = fit_pairs(moments.pairs.joint, emissions, chain.joint, pair_steps)
+    transmat = _rows(joint)
+    start = first_states(moments.pairs.first, emissions, stationary_distribution(transmat))
+    return HMMParameters(start, transmat, CategoricalEmission(emissions, smoothing))
+
+
+def _rows(joint: Floats) -> Floats:
+    totals = joint.sum(axis=1, keepdims=True)
+    k = len(joint)
+    return np.where(totals > 0, joint / np.where(totals > 0, totals, 1.0), 1.0 / k)
+
+
+def first_states(first: Floats, emissions: Floats, stationary: Floats) -> Floats:
+    """The start (k,) that makes the first symbols most likely; the stationary one where there are few sequences."""
+    k = stationary.size
+    if first.sum() < 10 * k:
+        return stationary
+    weights = np.maximum(stationary, 1e-3)
+    weights = weights / weights.sum()
+    for _ in range(_START_STEPS):
+        weights = weights * (emissions @ (first / np.maximum(weights @ emissions, 1e-300))) / first.sum()
+    return np.asarray(weights / weights.sum())
+
+
+def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Parameters]:
+    """Random models around the frequencies of the symbols, for data whose moments do not show every state."""
+    frequencies = SymbolPairs(n_symbols).update(data).frequencies
+    out = []
+    for i in range(_GUESSES):
+        emissions = frequencies * rng.gamma(0.5, size=(k, n_symbols)) + 1e-2 * frequencies + 1e-12
+        transmat = (0.0 if i % 2 else 0.8) * np.eye(k) + rng.dirichlet(np.ones(k), size=k)
+        transmat /= transmat.sum(axis=1, keepdims=True)
+        emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
+        out.append(HMMParameters(np.full(k, 1.0 / k), transmat, emission))
+    return out
+
+
+def symbol_starts(
+    data: Sequences, n_symbols: int, k: int, *, smoothing: float, refined: bool, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """Candidates, best first, and the report on the moments."""
+    if k == 1:
+        return [_one_state(data, n_symbols, smoothing)], MomentReport(method="frequencies", n_passes=1)
+    try:
+        moments = symbol_moments(data, n_symbols, k, rng)
+    except MomentError as error:
+        text = (
+            f"the moments do not determine {k} states ({error}) Baum-Welch started from random guesses: lower "
+            "n_components, or compare seeds."
+        )
+        candidates = guesses(data, n_symbols, k, smoothing, rng)
+        return best_starts(data, candidates), MomentReport(method="random guesses", advice=(text,))
+    chains = [chain_from_core(moments.second, moments.triples.core, ridge=r, rng=rng) for r in RIDGES]
+    candidates = [parameters_from(moments, chain, smoothing, _PAIR_STEPS) for chain in chains]
+    report = describe(moments, chains[0], k)
+    if report.advice and refined:
+        candidates += guesses(data, n_symbols, k, smoothing, rng)
+        return best_starts(data, candidates), report
+    sample = ForwardBackward(sample_of(data, _SAMPLE))
+    return sorted(candidates, key=lambda candidate: -sample.log_likelihood(candidate)), report
+
+
+def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentReport:
+    """What the pairs and the tensor say, with advice where the pairs show fewer states."""
+    spectrum, noise = moments.basis.spectrum, moments.basis.noise
+    shown = int(np.sum(spectrum > noise))
+    advice: tuple[str, ...] = ()
+    if spectrum[k - 1] <= noise:
+        advice = (
+            f"correlation {k} between one step and the next, {spectrum[k - 1]:.3g}, is within the noise ({noise:.3g}): "
+            f"pairs of symbols show about {shown} states. Lower n_components, or use more data.",
+        )
+    return MomentReport(
+        spectrum=spectrum,
+        gap=float(1 - spectrum[k] / spectrum[k - 1]) if k < spectrum.size and spectrum[k - 1] > 0 else 1.0,
+        condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
+        residual=chain.decomposition.residual,
+        clipped_mass=chain.clipped_mass,
+        suggested_components=shown,
+        advice=advice,
+        details={
+            "noise": noise,
+            "certificate": chain.decomposition.certificate,
+            "decomposition": chain.decomposition.status,
+        },
+    )
+
+
+def _one_state(data: Sequences, n_symbols: int, smoothing: float) -> Parameters:
+    emission: Any = CategoricalEmission(SymbolPairs(n_symbols).update(data).frequencies[None], smoothing)
+    return HMMParameters(np.ones(1), np.ones((1, 1)), emission)
