@@ -7,13 +7,14 @@ sample of the data, cost less than one pass over all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models._feature_chain import Chain, recover_chain
+from odeco.models.hmm_base import MomentReport
 from odeco.moments.sequence_features import FeatureBasis, FeatureMap, FeaturePairs, FeatureTriples, learn_map
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.hmm import baum_welch
@@ -21,7 +22,9 @@ from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
 
-BASIS_STEPS = 40_000  # enough to find the basis; the triples on it use every step
+_BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on it use every step
+_RIDGES = (0.05, 0.2)
+_FALLBACK = " The fit starts from clusters of the observations instead."
 SAMPLE_STEPS = 20_000  # on which candidates are compared
 _WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
@@ -38,7 +41,6 @@ class FeatureMoments:
     pairs: FeaturePairs
     triples: tuple[FeatureTriples, ...]
     advice: tuple[str, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def spectrum(self) -> Floats:
@@ -80,23 +82,34 @@ def sample_of(data: Sequences, n_steps: int) -> Sequences:
 
 def feature_moments(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
     """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
-    head = steps_of(sample_of(data, BASIS_STEPS))
+    moments = feature_bases(data, n_components, correlated=correlated)
+    everything = steps_of(data)
+    for triples in moments.triples:
+        triples.update(*everything)
+    if moments.triples and not moments.triples[0].triple_weight > 0:
+        text = "no three steps follow each other with observations: the third moments are empty."
+        return replace(moments, triples=(), advice=(text + _FALLBACK,))
+    return moments
+
+
+def feature_bases(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+    """The map and the bases that a sample of the data suggests, with empty triples."""
+    head = steps_of(sample_of(data, 8 * SAMPLE_STEPS))
     features = learn_map(head[0], correlated=correlated)
-    pairs = FeaturePairs(features).update(*head)
+    pairs = FeaturePairs(features)
+    head = steps_of(sample_of(data, int(max(_BASIS_WORK / pairs.total.size**2, SAMPLE_STEPS))))
+    pairs.update(*head)
     if not pairs.pair_weight > 0:
-        return FeatureMoments(pairs, (), ("no two steps follow each other: the moments say nothing of transitions.",))
+        text = "no two steps follow each other with observations: the moments say nothing of transitions."
+        return FeatureMoments(pairs, (), (text + _FALLBACK,))
     bases = [pairs.basis(n_components, columns) for columns in column_sets(features, pairs.total.size)]
     if bases[0].size < n_components:
         text = (
-            f"the features of the observations span {bases[0].size} dimensions, {n_components} states need as many: "
+            f"the features of the observations span {bases[0].size} dimensions and {n_components} states need as many: "
             "the moments do not determine the model (too few distinct values?). Lower n_components."
         )
-        return FeatureMoments(pairs, (), (text,))
-    everything = steps_of(data)
-    triples = tuple(FeatureTriples(basis).update(*everything) for basis in bases if basis.size == n_components)
-    if not triples[0].triple_weight > 0:
-        return FeatureMoments(pairs, (), ("no three steps follow each other: the third moments are empty.",))
-    return FeatureMoments(pairs, triples)
+        return FeatureMoments(pairs, (), (text + _FALLBACK,))
+    return FeatureMoments(pairs, tuple(FeatureTriples(basis) for basis in bases if basis.size == n_components))
 
 
 def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
@@ -108,15 +121,47 @@ def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
     return [np.ones(size, dtype=bool), smooth]
 
 
-def chains_of(moments: FeatureMoments, rng: np.random.Generator) -> list[tuple[Chain, FeatureBasis]]:
-    """Proposition 3.4 read backwards on each basis."""
+def chains_of(
+    moments: FeatureMoments, rng: np.random.Generator, *, first_only: bool = False
+) -> list[tuple[Chain, FeatureBasis]]:
+    """Proposition 3.4 read backwards on each basis, with less and with more of a ridge."""
     out = []
     for triples in moments.triples:
-        try:
-            out.append((recover_chain(*triples.read(), rng), triples.basis))
-        except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
-            continue
+        for ridge in _RIDGES:
+            try:
+                out.append((recover_chain(*triples.read(), rng, ridge=ridge), triples.basis))
+            except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
+                continue
+            if first_only:
+                return out
     return out
+
+
+def describe(moments: FeatureMoments, chains: list[Chain], n_components: int, *, warn: bool) -> MomentReport:
+    """What the moments say of themselves; with `warn` also where they are too weak to stand alone."""
+    if not chains:
+        return MomentReport(method="clusters", advice=moments.advice)
+    spectrum = np.concatenate([[1.0], moments.spectrum])
+    k, size = n_components, moments.spectrum.size
+    noise = (1 + np.sqrt(0.5)) * np.sqrt(size / moments.pairs.pair_weight)  # largest singular value of noise alone
+    supported = int(np.count_nonzero(spectrum > noise))
+    advice = moments.advice
+    if warn and supported < k:
+        advice += (
+            f"correlation {k} of the features with those of the next step, {spectrum[k - 1]:.2g}, is within the noise "
+            f"({noise:.2g}): the moments alone support about {supported} states. Use refine='auto', more data or fewer "
+            "states.",
+        )
+    return MomentReport(
+        spectrum=spectrum,
+        gap=float(1 - spectrum[k] / spectrum[k - 1]) if spectrum.size > k else 1.0,
+        condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
+        residual=chains[0].residual,
+        clipped_mass=chains[0].clipped,
+        suggested_components=supported,
+        advice=advice,
+        details={"noise": float(noise)},
+    )
 
 
 def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
