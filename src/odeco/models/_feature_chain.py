@@ -61,15 +61,19 @@ def recover_chain(
 
 
 def _common_eigenvectors(pairs: Floats, triples: Floats, rng: np.random.Generator, ridge: float) -> Floats:
-    """Columns proportional to A2: eigenvectors of the random combination that makes the family most nearly diagonal."""
+    """Columns proportional to A2."""
     k = len(pairs)
     left, values, right = np.linalg.svd(pairs)
     cut = ridge * values[min(1, k - 1)]
     inverse = (right.T * (values / (values**2 + cut**2))) @ left.T
     past = triples[1:] @ inverse  # E[z2 z3' <c, z1>] P^-1
     future = triples[:, :, 1:].transpose(2, 1, 0) @ inverse.T
-    family = np.concatenate([past, future])
-    best, least = np.eye(k), np.inf
+    return joint_eigenvectors(np.concatenate([past, future]), rng)
+
+
+def joint_eigenvectors(family: Floats, rng: np.random.Generator) -> Floats:
+    """Columns (k, k) that make a family of matrices (m, k, k) most nearly diagonal, of those that combinations have."""
+    best, least = np.eye(family.shape[1]), np.inf
     for coefficients in rng.standard_normal((_COMBINATIONS, len(family))):
         candidate = _real_eigenvectors(np.tensordot(coefficients, family, 1))
         if np.linalg.cond(candidate) > 1e10:

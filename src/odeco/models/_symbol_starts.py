@@ -18,6 +18,7 @@ from odeco.models._symbol_chain import (
     fit_pairs,
     symbol_basis,
 )
+from odeco.models._symbol_windows import window_length, window_start
 from odeco.models.hmm_base import MomentReport, stationary_distribution
 from odeco.moments.sequences import SymbolPairs, SymbolTriples
 from odeco.refinement.categorical_emission import CategoricalEmission
@@ -37,11 +38,11 @@ _START_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class SymbolMoments:
-    """Pairs, and triples on the basis that the pairs showed."""
+    """Pairs, the basis that they show, and the third moments on it, (k, k, k)."""
 
     pairs: SymbolPairs = field(repr=False)
     basis: SymbolBasis
-    triples: SymbolTriples = field(repr=False)
+    core: Floats = field(repr=False)
 
     @property
     def second(self) -> Floats:
@@ -50,13 +51,10 @@ class SymbolMoments:
         return np.asarray(vectors.T @ (self.pairs.joint @ vectors))
 
 
-def symbol_moments(data: Sequences, n_symbols: int, k: int, rng: np.random.Generator, stride: int = 1) -> SymbolMoments:
-    """Two passes: pairs, then triples on the basis."""
-    pairs = SymbolPairs(n_symbols, stride=stride).update(data)
+def symbol_moments(data: Sequences, pairs: SymbolPairs, k: int, rng: np.random.Generator) -> SymbolMoments:
+    """The second pass: triples on the basis that the pairs show."""
     basis = symbol_basis(pairs, k, rng)
-    if basis.vectors.shape[1] < k:
-        raise MomentError(f"{basis.vectors.shape[1]} different symbols cannot tell {k} states apart.")
-    return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors, stride=stride).update(data))
+    return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors).update(data).core)
 
 
 def parameters_from(moments: SymbolMoments, chain: ChainEstimate, smoothing: float, pair_steps: int) -> Parameters:
@@ -100,28 +98,68 @@ def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.r
 
 
 def symbol_starts(
-    data: Sequences, n_symbols: int, k: int, *, smoothing: float, refined: bool, rng: np.random.Generator
+    data: Sequences, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
 ) -> tuple[list[Parameters], MomentReport]:
     """Candidates, best first, and the report on the moments."""
     if k == 1:
         return [_one_state(data, n_symbols, smoothing)], MomentReport(method="frequencies", n_passes=1)
     try:
-        moments = symbol_moments(data, n_symbols, k, rng)
+        candidates, report = _moment_or_window_starts(data, n_symbols, k, smoothing, rng)
     except MomentError as error:
         text = (
-            f"the moments do not determine {k} states ({error}) Baum-Welch started from random guesses: lower "
-            "n_components, or compare seeds."
+            f"the moments do not determine {k} states ({error}) Random guesses were tried instead: lower n_components, "
+            "or compare seeds."
         )
-        candidates = guesses(data, n_symbols, k, smoothing, rng)
-        return best_starts(data, candidates), MomentReport(method="random guesses", advice=(text,))
-    chains = [chain_from_core(moments.second, moments.triples.core, ridge=r, rng=rng) for r in RIDGES]
+        candidates, report = [], MomentReport(method="random guesses", advice=(text,))
+    if not report.advice:
+        ordered, value = by_likelihood(candidates, data)
+        if value > _entropy(data, n_symbols):
+            return ordered, report
+        # No better than independent symbols: a saddle, as where the states asked for cannot show a period.
+    return best_starts(data, candidates + guesses(data, n_symbols, k, smoothing, rng)), report
+
+
+def _moment_or_window_starts(
+    data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """Windows as views where the symbols are fewer than the states."""
+    pairs = SymbolPairs(n_symbols).update(data)
+    n_seen = int(np.count_nonzero(pairs.frequencies))
+    if n_seen >= k:
+        return moment_starts(symbol_moments(data, pairs, k, rng), k, smoothing, rng)
+    start = window_start(data, n_symbols, k, smoothing, rng)
+    text = (
+        f"{n_seen} different symbols cannot tell {k} states apart: windows of {window_length(n_symbols, k)} symbols "
+        "were used as observations, and random guesses beside them. Compare seeds."
+    )
+    return [start], MomentReport(method="moments of windows", suggested_components=n_seen, advice=(text,))
+
+
+def moment_starts(
+    moments: SymbolMoments, k: int, smoothing: float, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """One candidate for each ridge, and the report on the first."""
+    chains = [chain_from_core(moments.second, moments.core, ridge=ridge, rng=rng) for ridge in RIDGES]
     candidates = [parameters_from(moments, chain, smoothing, _PAIR_STEPS) for chain in chains]
-    report = describe(moments, chains[0], k)
-    if report.advice and refined:
-        candidates += guesses(data, n_symbols, k, smoothing, rng)
-        return best_starts(data, candidates), report
-    sample = ForwardBackward(sample_of(data, _SAMPLE))
-    return sorted(candidates, key=lambda candidate: -sample.log_likelihood(candidate)), report
+    return candidates, describe(moments, chains[0], k)
+
+
+def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[Parameters], float]:
+    """Best first, as a sample of the data sees them, and the mean log-likelihood of the best."""
+    sample = sample_of(data, _SAMPLE)
+    recursions = ForwardBackward(sample)
+    scores = [recursions.log_likelihood(candidate) / sample.total_weight for candidate in candidates]
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i])
+    return [candidates[i] for i in order], scores[order[0]]
+
+
+def _entropy(data: Sequences, n_symbols: int) -> float:
+    """Mean log-likelihood of the sample's steps were the symbols independent, missing ones included."""
+    pairs = SymbolPairs(n_symbols).update(sample_of(data, _SAMPLE))
+    frequencies = pairs.frequencies
+    assert data.codes is not None
+    present = float(np.mean(data.codes < n_symbols))
+    return present * float(np.sum(frequencies * np.log(np.where(frequencies > 0, frequencies, 1.0))))
 
 
 def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentReport:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco._random import RandomState
+from odeco._random import RandomState, as_generator
 from odeco.models._symbol_starts import symbol_starts
-from odeco.models.hmm_base import HiddenMarkovModel, MomentReport, Parameters
+from odeco.models._symbol_stream import SymbolStream, stream_starts
+from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.sources.sequences import Sequences, as_symbols, join_sequences
 
@@ -86,15 +87,49 @@ class CategoricalHMM(HiddenMarkovModel):
         codes = np.where(symbols < 0, d, symbols).astype(np.int32)
         return Sequences(np.append(np.arange(d), -1), codes, joined.offsets, joined.weights)
 
-    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
-        return symbol_starts(
-            data,
-            self.n_symbols_,
-            self.n_components,
-            smoothing=self.smoothing,
-            refined=self.refine is not None,
-            rng=rng,
-        )
+    def partial_fit(
+        self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add whole sequences, and fit to all seen since the first call (or the first after `fit`).
+
+        The first 50,000 steps are kept: up to there the result is that of `fit`. Later sequences enter the moments and
+        are dropped, and the result is the moment estimate of everything: Baum-Welch would need them again. How the
+        sequences are divided into calls makes no difference. Give `n_features` where later symbols may be larger.
+        """
+        self._check_options()
+        stream: SymbolStream | None = getattr(self, "_stream", None)
+        data = self._encode(X, lengths, sequence_weight, reset=stream is None)
+        if stream is None:
+            seed = int(as_generator(self.random_state).integers(2**31))
+            stream = SymbolStream(self.n_symbols_, self.n_components, seed)
+        self._stream = stream.update(data)
+        if stream.triples is None or self.n_components == 1:
+            return self._fit(stream.head, as_generator(stream.seed))
+        starts, report = stream_starts(stream, self.smoothing)
+        self._adopt(starts[0], None, stream.head, report)
+        return self
+
+    @classmethod
+    def from_hmmlearn(cls, peer: Any) -> Self:
+        """A fitted model with the parameters of a fitted `hmmlearn.hmm.CategoricalHMM`."""
+        model = cls(peer.n_components, n_features=int(np.shape(peer.emissionprob_)[1]))
+        model.startprob_, model.transmat_ = np.array(peer.startprob_), np.array(peer.transmat_)
+        model.emissionprob_ = np.array(peer.emissionprob_)
+        model.n_symbols_, model.n_features_in_ = model.emissionprob_.shape[1], 1
+        return model
+
+    def to_hmmlearn(self) -> Any:
+        """A fitted `hmmlearn.hmm.CategoricalHMM` with these parameters (needs hmmlearn)."""
+        from hmmlearn.hmm import CategoricalHMM as Peer  # type: ignore[import-untyped]
+
+        parameters = self._parameters()
+        peer = Peer(self.n_components, n_features=self.n_symbols_)
+        peer.startprob_, peer.transmat_ = parameters.startprob, parameters.transmat
+        peer.emissionprob_ = np.asarray(self.emissionprob_)
+        return peer
+
+    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
+        return symbol_starts(data, self.n_symbols_, self.n_components, smoothing=self.smoothing, rng=rng)
 
     def _emission(self) -> CategoricalEmission:
         return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)

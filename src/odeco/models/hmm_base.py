@@ -98,10 +98,6 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
     def _expected_observation(self, states: Floats) -> NDArray[Any]:
         """Distribution or mean of an observation for each distribution of the state (m, k)."""
 
-    def _fitted_emission_like(self, emission: Emission) -> Emission:
-        """The emission with the priors of this estimator."""
-        return emission
-
     # Fitting
 
     def fit(self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None) -> Self:
@@ -109,7 +105,11 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self._forget()
         data = self._encode(X, lengths, sequence_weight, reset=True)
-        starts, report = self._starts(data, as_generator(self.random_state))
+        return self._fit(data, as_generator(self.random_state))
+
+    def _fit(self, data: Sequences, rng: np.random.Generator) -> Self:
+        """Start from the moments, then Baum-Welch where it is asked for."""
+        starts, report = self._starts(data, rng)
         if self.refine is None:
             self._adopt(starts[0], None, data, report)
             return self
@@ -167,9 +167,8 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _forget(self) -> None:
-        for name in ("_stream",):
-            if hasattr(self, name):
-                delattr(self, name)
+        if hasattr(self, "_stream"):
+            del self._stream
 
     def _parameters(self) -> Parameters:
         check_is_fitted(self, "transmat_")

@@ -23,26 +23,14 @@ _DENSE = 1024  # alphabets up to this size keep their pairs in a full matrix
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Symbols of steps ``stride`` apart that lie within one sequence, none of them missing: (m,) each."""
+    """Symbols of consecutive steps that lie within one sequence, none of them missing: (m,) each."""
 
     symbols: tuple[Ints, ...]
     weights: Floats
 
 
 class SequenceMoments(Moments):
-    """Sums over tuples of symbols ``stride`` steps apart.
-
-    Parameters
-    ----------
-    n_features : int
-        Size d of the alphabet; codes from d on are missing symbols.
-    stride : int
-        1 for consecutive symbols; the length of the windows where symbols stand for windows.
-    """
-
-    def __init__(self, n_features: int, *, stride: int = 1, basis: NDArray[np.floating] | None = None) -> None:
-        super().__init__(n_features, basis)
-        self.stride = stride
+    """Sums over tuples of consecutive symbols of an alphabet of d: codes from d on are missing symbols."""
 
     def update(self, batch: Sequences) -> Self:  # type: ignore[override]
         """Add whole sequences; returns self."""
@@ -52,21 +40,15 @@ class SequenceMoments(Moments):
         self.n += len(batch)
         return self
 
-    def merge(self, other: Self) -> Self:
-        """Add the sums of ``other``, which is left as it is; returns self."""
-        if isinstance(other, SequenceMoments) and other.stride != self.stride:
-            raise ValueError(f"cannot merge moments of stride {other.stride} into those of stride {self.stride}.")
-        return super().merge(other)
-
     def _windows(self, batch: Sequences, order: int) -> Iterator[Window]:
         """The tuples of `order` symbols, block by block."""
         codes, offsets = batch.codes, batch.offsets
         assert codes is not None
-        reach = (order - 1) * self.stride
+        reach = order - 1
         for low in range(0, len(batch) - reach, _BLOCK):
             steps = np.arange(low, min(low + _BLOCK, len(batch) - reach))
             sequence = np.searchsorted(offsets, steps, side="right") - 1
-            symbols = [codes[steps + lag * self.stride] for lag in range(order)]
+            symbols = [codes[steps + lag] for lag in range(order)]
             valid = steps + reach < offsets[sequence + 1]
             for column in symbols:
                 valid &= column < self.n_features
@@ -77,8 +59,8 @@ class SequenceMoments(Moments):
 class SymbolPairs(SequenceMoments):
     """How often each symbol occurs, begins a sequence, and follows another."""
 
-    def __init__(self, n_features: int, *, stride: int = 1) -> None:
-        super().__init__(n_features, stride=stride)
+    def __init__(self, n_features: int) -> None:
+        super().__init__(n_features)
         self._counts: Any = np.zeros((n_features,) * 2) if n_features <= _DENSE else sparse.csr_array((n_features,) * 2)
         self._single = np.zeros(n_features)
         self._first = np.zeros(n_features)
@@ -138,11 +120,12 @@ class SymbolPairs(SequenceMoments):
 class SymbolTriples(SequenceMoments):
     """``E[x1 (x) x2 (x) x3](V, V, V)`` of three consecutive symbols on a basis V (d, r), grouped by the middle one."""
 
-    def __init__(self, basis: ArrayLike, *, stride: int = 1) -> None:
+    def __init__(self, basis: ArrayLike) -> None:
         block = np.ascontiguousarray(basis, dtype=np.float64)
         if block.ndim != 2 or block.size == 0:
             raise ValueError(f"basis must have shape (n_features, r), got {block.shape}.")
-        super().__init__(block.shape[0], stride=stride, basis=block)
+        super().__init__(block.shape[0], block)
+        self.basis: Floats = block
         self._core = np.zeros((block.shape[1],) * 3)
         self._weight = 0.0
 

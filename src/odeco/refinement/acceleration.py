@@ -1,7 +1,9 @@
-"""SQUAREM: two EM steps give the direction and the length of a third, longer one (Varadhan and Roland, 2008).
+"""Anderson acceleration of EM: the next point mixes the last few so that their steps cancel, and never falls.
 
-Every evaluation of the EM map also gives the objective at the point it started from, so a step that was too long is
-seen at no further cost: the accelerated sequence never falls.
+Every evaluation of the EM map also gives the objective at the point it started from, so a step that went too far is
+seen at no further cost, and the iteration goes on from the EM image of the best point (Henderson and Varadhan, 2019,
+who also show that the objective then converges). It needs fewer evaluations than SQUAREM, which uses the last two
+steps alone.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ from numpy.typing import NDArray
 State = TypeVar("State")
 Floats = NDArray[np.float64]
 
+_MEMORY = 5  # steps that are mixed; with 10 the same number of evaluations was needed
+_DAMPING = 1e-8  # of the normal equations, as a part of their trace
 
-class Squarem(Generic[State]):
+
+class Accelerated(Generic[State]):
     """A step for `odeco.refinement.loop.run_refinement` that evaluates the EM map once.
 
     Parameters
@@ -35,38 +40,30 @@ class Squarem(Generic[State]):
     ) -> None:
         self._em_step, self._pack, self._unpack = em_step, pack, unpack
         self._trial: State | None = None
-        self._before: Floats | None = None  # the point whose image is the state at hand
         self._best = -np.inf
-        self._longest = 4.0
+        self._points: list[Floats] = []
+        self._steps: list[Floats] = []
 
     def __call__(self, state: State, iteration: int) -> tuple[State, float | None]:
-        """The EM image of the state, or of a longer step from it; no value where that step was too long."""
-        trial, self._trial = self._trial, None
-        if trial is not None:
-            image, value = self._em_step(trial)
-            if not value >= self._best:  # back to where the two EM steps led; shorter steps from now on
-                self._longest = max(self._longest / 4, 1.0)
-                self._before = None
-                return state, None
-            self._longest *= 2
-            point = trial
-        else:
-            point = state
-            image, value = self._em_step(point)
-        here, there = self._pack(point), self._pack(image)
-        if self._before is not None and trial is None:
-            self._trial = self._extrapolate(self._before, here, there)
-            self._before = None
-        else:
-            self._before = here
+        """The EM image of the mixed point, or of the state where there is none; no value where the mix was worse."""
+        point, self._trial = state if self._trial is None else self._trial, None
+        image, value = self._em_step(point)
+        if not value >= self._best:
+            self._points, self._steps = [], []
+            return state, None
         self._best = value
+        self._points.append(self._pack(point))
+        self._steps.append(self._pack(image) - self._points[-1])
+        del self._points[: -_MEMORY - 1], self._steps[: -_MEMORY - 1]
+        if len(self._points) > 1:
+            self._trial = self._unpack(self._mixed())
         return image, value
 
-    def _extrapolate(self, start: Floats, middle: Floats, end: Floats) -> State | None:
-        """The point x0 + 2 a r + a^2 v with r = x1 - x0, v = x2 - 2 x1 + x0 and a = |r| / |v|, at most the longest."""
-        step, bend = middle - start, end - 2 * middle + start
-        length = float(np.linalg.norm(step) / max(float(np.linalg.norm(bend)), 1e-300))
-        length = min(length, self._longest)
-        if length <= 1.0:
-            return None
-        return self._unpack(start + 2 * length * step + length**2 * bend)
+    def _mixed(self) -> Floats:
+        """x + f - (dX + dF) g, g the least-squares solution of dF g = f: differences of points and of steps."""
+        point, step = self._points[-1], self._steps[-1]
+        moves = np.diff(self._points, axis=0)
+        bends = np.diff(self._steps, axis=0)
+        gram = bends @ bends.T
+        gram += (_DAMPING * np.trace(gram) + 1e-300) * np.eye(len(gram))
+        return np.asarray(point + step - np.linalg.solve(gram, bends @ step) @ (moves + bends))

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.refinement.acceleration import Squarem
+from odeco.refinement.acceleration import Accelerated
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.forward_backward import Expectations, ForwardBackward
 from odeco.refinement.loop import Refined, StoppingRule, run_refinement
@@ -52,7 +52,7 @@ def baum_welch(
         value = expected.log_likelihood + log_prior(state, smoothing)
         return maximize(state, expected, smoothing), value / total
 
-    step = Squarem(em_step, pack, lambda vector: unpack(vector, parameters))
+    step = Accelerated(em_step, pack, lambda vector: unpack(vector, parameters))
     return run_refinement(step, parameters, StoppingRule(max_iter, tol, patience=2))
 
 

@@ -61,6 +61,30 @@ class Sequences:
         return np.empty(0) if self.weights is None else np.repeat(self.weights, np.diff(self.offsets))
 
 
+def followed_by(first: Sequences, second: Sequences) -> Sequences:
+    """The sequences of both, one after the other; where there are codes, `values` must be the same."""
+    offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
+    weights = None
+    if first.weights is not None or second.weights is not None:
+        parts = [np.ones(part.n_sequences) if part.weights is None else part.weights for part in (first, second)]
+        weights = np.concatenate(parts)
+    if first.codes is None or second.codes is None:
+        return Sequences(np.concatenate([first.values, second.values]), None, offsets, weights)
+    return Sequences(first.values, np.concatenate([first.codes, second.codes]), offsets, weights)
+
+
+def first_steps(data: Sequences, n_steps: int) -> Sequences:
+    """The first steps, the last sequence among them cut short."""
+    if len(data) <= n_steps:
+        return data
+    n_sequences = int(np.searchsorted(data.offsets, n_steps))  # the one that ends at or beyond the cut is the last
+    offsets = np.append(data.offsets[:n_sequences], n_steps)
+    weights = None if data.weights is None else data.weights[:n_sequences]
+    if data.codes is None:
+        return Sequences(data.values[:n_steps].copy(), None, offsets, weights)
+    return Sequences(data.values, data.codes[:n_steps].copy(), offsets, weights)
+
+
 @dataclass(frozen=True, eq=False)
 class Joined:
     """Observations of all sequences in one array, before a family has looked at them."""
