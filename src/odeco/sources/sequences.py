@@ -147,13 +147,15 @@ def _check_weights(weights: ArrayLike | None, lengths: NDArray[np.int64]) -> Flo
 
 
 def _is_list_of_sequences(X: Any, lengths: ArrayLike | None) -> bool:
-    if not isinstance(X, Sequence) or isinstance(X, (str, bytes)) or lengths is not None or len(X) == 0:
+    if not _is_sequence(X) or lengths is not None or len(X) == 0:
         return False
     if any(isinstance(part, np.ndarray) and part.ndim for part in X):
         return True
-    return all(isinstance(part, Sequence) for part in X) and any(
-        len(part) != 1 or isinstance(part[0], Sequence) for part in X
-    )
+    return all(_is_sequence(part) for part in X) and any(len(part) != 1 or _is_sequence(part[0]) for part in X)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
