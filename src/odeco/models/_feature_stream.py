@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from odeco.models._hmm_starts import FeatureMoments, feature_bases, steps_of
-from odeco.moments.sequence_features import FeatureTriples
+from odeco.moments.sequence_features import update_triples
 from odeco.sources.sequences import Sequences
 
 HEAD_STEPS = 50_000
@@ -44,9 +44,7 @@ class FeatureStream:
         return self
 
     def _add(self, data: Sequences) -> None:
-        triples: tuple[FeatureTriples, ...] = () if self.moments is None else self.moments.triples
-        for sums in triples:
-            sums.update(*steps_of(data))
+        update_triples(() if self.moments is None else self.moments.triples, *steps_of(data))
 
 
 def _join(first: Sequences, second: Sequences) -> Sequences:

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from odeco.models._feature_chain import Chain, recover_chain
 from odeco.models.hmm_base import MomentReport
-from odeco.moments.sequence_features import FeatureBasis, FeatureMap, FeaturePairs, FeatureTriples, learn_map
+from odeco.moments.sequence_features import (
+    FeatureBasis,
+    FeatureMap,
+    FeaturePairs,
+    FeatureTriples,
+    learn_map,
+    update_triples,
+)
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.hmm import baum_welch
 from odeco.sources.sequences import Sequences
@@ -83,9 +90,7 @@ def sample_of(data: Sequences, n_steps: int) -> Sequences:
 def feature_moments(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
     """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
     moments = feature_bases(data, n_components, correlated=correlated)
-    everything = steps_of(data)
-    for triples in moments.triples:
-        triples.update(*everything)
+    update_triples(moments.triples, *steps_of(data))
     if moments.triples and not moments.triples[0].triple_weight > 0:
         text = "no three steps follow each other with observations: the third moments are empty."
         return replace(moments, triples=(), advice=(text + _FALLBACK,))

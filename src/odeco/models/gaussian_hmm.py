@@ -17,7 +17,7 @@ from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission, floo
 Floats = NDArray[np.float64]
 
 _FARTHEST = 3.5  # deviations of the data: means of a start are not trusted beyond
-_START_VARIANCES = (0.02, 4.0)  # of a start, in units of the data's
+_START_VARIANCES = (0.1, 4.0)  # of a start, in units of the data's
 _DRIFT_FLOOR = 1.01  # a variance within 1 % of the floor counts as on it
 
 
@@ -33,10 +33,13 @@ class GaussianHMM(FeatureHMM):
         Number of states k.
     covariance_type : {"spherical", "diag", "full", "tied"}
         One variance for each state; one for each state and column; a matrix for each state; one matrix for all.
+    covars_prior : float
+        Sum of squares, in units of each column's variance, added to those of each state, as in hmmlearn (which has no
+        units): a state of a few observations does not collapse on them.
     min_covar : float
-        Least variance, in units of each column's variance over all data; for matrices, in every direction. A
-        constraint, so that a state of identical values has a finite likelihood (hmmlearn's `covars_prior` does that;
-        its `min_covar` acts on the start alone). `diagnostics_` says where it binds.
+        Least variance, in units of each column's variance; for matrices, in every direction. With it a state of many
+        identical values has a finite likelihood; `diagnostics_` says where it binds. (In hmmlearn it acts on the start
+        alone.)
     refine : {"auto", "baum-welch"} or None
         None: the moment estimate alone.
     smoothing : float
@@ -86,6 +89,7 @@ class GaussianHMM(FeatureHMM):
         n_components: int = 1,
         *,
         covariance_type: str = "diag",
+        covars_prior: float = 1e-2,
         min_covar: float = 1e-6,
         refine: str | None = "auto",
         smoothing: float = 0.0,
@@ -95,6 +99,7 @@ class GaussianHMM(FeatureHMM):
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.covars_prior = covars_prior
         self.min_covar = min_covar
         self.refine = refine
         self.smoothing = smoothing
@@ -136,6 +141,8 @@ class GaussianHMM(FeatureHMM):
         super()._check_options()
         if self.covariance_type not in FAMILIES:
             raise ValueError(f"covariance_type must be one of {sorted(FAMILIES)}, got {self.covariance_type!r}.")
+        if not 0 <= self.covars_prior < np.inf:
+            raise ValueError(f"covars_prior must be 0 or a positive number, got {self.covars_prior!r}.")
         if not 0 < self.min_covar < 1:
             raise ValueError(
                 f"min_covar must be between 0 and 1 (a share of each column's variance), got {self.min_covar!r}."
@@ -152,8 +159,14 @@ class GaussianHMM(FeatureHMM):
         shapes = {"spherical": np.full(k, np.mean(scale**2)), "diag": np.tile(scale**2, (k, 1))}
         matrix = np.diag(scale**2)
         shapes |= {"full": np.tile(matrix, (k, 1, 1)), "tied": matrix}
-        means = np.tile(center, (k, 1))
-        return FAMILIES[self.covariance_type](means, shapes[self.covariance_type], center, scale, self.min_covar)
+        return FAMILIES[self.covariance_type](
+            np.tile(center, (k, 1)),
+            shapes[self.covariance_type],
+            center,
+            scale,
+            self.min_covar,
+            self.covars_prior,
+        )
 
     def _lifted(self, chain: Chain, basis: FeatureBasis, template: GaussianEmission) -> GaussianEmission:
         """Means and covariances from E[y | h] and E[y y' | h], y the standard coordinates of the features."""

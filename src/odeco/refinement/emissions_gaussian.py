@@ -1,7 +1,7 @@
 """Gaussian emissions of hidden Markov models: spherical, diagonal, full and tied covariances; entries may be missing.
 
 Everything is computed about a common centre (the mean of the data), so that an offset of the data costs no digits.
-Diagonal families are three matrix products a slice; full ones one triangular product for each state.
+Diagonal families are one compiled loop a slice; full ones a triangular product for each state.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
+_NEGLIGIBLE = 1e-14  # posteriors that no sum of a million steps can see
 _LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
@@ -38,6 +39,9 @@ class GaussianEmission(Emission):
     min_covar : float
         Least variance that `maximize` gives, in units of ``scale**2``, in every direction of a full covariance. A
         constraint, not a prior: the likelihood still never falls.
+    prior : float
+        Sum of squares, in units of ``scale**2``, that `maximize` adds to those of each state, as hmmlearn's
+        `covars_prior`: a state of one observation does not collapse on it, and others do not notice.
     """
 
     means: Floats = field(repr=False)
@@ -45,6 +49,7 @@ class GaussianEmission(Emission):
     center: Floats = field(repr=False)
     scale: Floats = field(repr=False)
     min_covar: float = 1e-6
+    prior: float = 0.0
 
     @property
     def floor(self) -> Floats:
@@ -63,20 +68,14 @@ class GaussianEmission(Emission):
     def _n_free_covars(self) -> int:
         """Free parameters of the covariances."""
 
-    @abstractmethod
-    def _log_density(self, centred: Floats) -> Floats:
-        """Log densities (m, k) of centred observations, whole or in part missing (NaN)."""
+    @property
+    def _added(self) -> Floats:
+        """Sums of squares of the prior, (d,)."""
+        return self.prior * self.scale**2
 
     @abstractmethod
     def on_floor(self, margin: float) -> NDArray[np.bool_]:
         """Which states have a variance of at most `margin` times the least, (k,)."""
-
-    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
-        rows = self._log_density(observations - self.center)
-        scales = rows.max(axis=1)
-        rows -= scales[:, None]
-        np.exp(rows, out=rows)
-        return rows, scales
 
     def permute(self, order: NDArray[np.intp]) -> Self:
         return replace(self, means=self.means[order], covars=self.covars[order])
@@ -94,31 +93,26 @@ class DiagonalGaussian(GaussianEmission):
         """(k, d)."""
         return self.covars
 
-    def _log_density(self, centred: Floats) -> Floats:
-        variances, means = self._variances, self.means - self.center
-        precisions = 1.0 / variances
-        constants = -0.5 * (means**2 * precisions + np.log(variances) + LOG_2PI)
-        missing = np.isnan(centred)
-        if missing.any():
-            centred = np.where(missing, 0.0, centred)
-            offsets = (~missing).astype(np.float64) @ constants.T
-        else:
-            offsets = constants.sum(axis=1)
-        out = centred @ (means * precisions).T
-        out -= (centred**2) @ (0.5 * precisions).T
-        out += offsets
-        return out
+    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
+        from odeco.kernels.gaussian import diagonal_log_rows
+
+        variances, means = self._variances.T, (self.means - self.center).T
+        k = self.n_components
+        linear, half, constants = np.zeros((3, len(means), -(-k // 4) * 4))
+        linear[:, :k], half[:, :k] = means / variances, 0.5 / variances
+        constants[:, :k] = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
+        rows, scales = np.empty((len(observations), k)), np.empty(len(observations))
+        diagonal_log_rows(observations, self.center, linear, half, constants, rows, scales)
+        np.exp(rows, out=rows)
+        return rows, scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d), first and second sums (k, d) about the centre, over what is there."""
-        centred = observations - self.center
-        missing = np.isnan(centred)
-        if missing.any():
-            centred[missing] = 0.0
-            totals = weights.T @ (~missing).astype(np.float64)
-        else:
-            totals = np.repeat(weights.sum(axis=0)[:, None], centred.shape[1], axis=1)
-        return totals, weights.T @ centred, weights.T @ centred**2
+        from odeco.kernels.gaussian import diagonal_sums
+
+        totals, first, second = np.zeros((3, *self.means.shape))
+        diagonal_sums(observations, self.center, weights, _NEGLIGIBLE, totals, first, second)
+        return totals, first, second
 
     def maximize(self, statistics: Statistics) -> Self:
         totals, first, second = statistics
@@ -131,7 +125,11 @@ class DiagonalGaussian(GaussianEmission):
     def _covars_of(self, squares: Floats, totals: Floats) -> Floats:
         """Variances that maximize the likelihood, from the sums of squares about the means."""
         seen = totals > _LEAST_WEIGHT
-        return np.maximum(np.where(seen, squares / np.where(seen, totals, 1.0), self.covars), self.floor)
+        variances = (squares + self._added) / np.where(seen, totals, 1.0)
+        return np.maximum(np.where(seen, variances, self.covars), self.floor)
+
+    def log_prior(self) -> float:
+        return -0.5 * float((self._added / self._variances).sum())
 
     def on_floor(self, margin: float) -> NDArray[np.bool_]:
         return np.asarray((self._variances <= margin * self.floor).any(axis=1))
@@ -167,7 +165,8 @@ class SphericalGaussian(DiagonalGaussian):
     def _covars_of(self, squares: Floats, totals: Floats) -> Floats:
         mass = totals.sum(axis=1)
         seen = mass > _LEAST_WEIGHT
-        variances = np.where(seen, squares.sum(axis=1) / np.where(seen, mass, 1.0), self.covars)
+        variances = (squares + self._added).sum(axis=1) / np.where(seen, mass, 1.0)
+        variances = np.where(seen, variances, self.covars)
         return self._above_floor(variances)
 
     def _above_floor(self, covars: Floats) -> Floats:
@@ -190,7 +189,15 @@ class FullGaussian(GaussianEmission):
         """Covariances (k, d, d)."""
         return self.covars
 
+    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
+        rows = self._log_density(observations - self.center)
+        scales = rows.max(axis=1)
+        rows -= scales[:, None]
+        np.exp(rows, out=rows)
+        return rows, scales
+
     def _log_density(self, centred: Floats) -> Floats:
+        """Log densities (m, k) of what is there of centred observations."""
         out = np.zeros((len(centred), self.n_components))
         means, matrices = self.means - self.center, self._matrices()
         for rows, columns in _patterns(centred):
@@ -238,8 +245,14 @@ class FullGaussian(GaussianEmission):
 
     def _covars_of(self, scatter: Floats, totals: Floats) -> Floats:
         seen = totals > _LEAST_WEIGHT
-        covars = np.where(seen[:, None, None], scatter / np.where(seen, totals, 1.0)[:, None, None], self.covars)
-        return floored(covars, self.floor)
+        covars = (scatter + np.diag(self._added)) / np.where(seen, totals, 1.0)[:, None, None]
+        return floored(np.where(seen[:, None, None], covars, self.covars), self.floor)
+
+    def log_prior(self) -> float:
+        if self.prior == 0:
+            return 0.0
+        inverse = np.linalg.inv(self.covars)
+        return -0.5 * float((np.diagonal(inverse, axis1=-2, axis2=-1) * self._added).sum())
 
     def on_floor(self, margin: float) -> NDArray[np.bool_]:
         scaled = self._matrices() / (self.scale[:, None] * self.scale)
@@ -283,7 +296,9 @@ class TiedGaussian(FullGaussian):
 
     def _covars_of(self, scatter: Floats, totals: Floats) -> Floats:
         total = totals.sum()
-        return floored(scatter.sum(axis=0) / total, self.floor) if total > _LEAST_WEIGHT else self.covars
+        if total <= _LEAST_WEIGHT:
+            return self.covars
+        return floored((scatter.sum(axis=0) + np.diag(self._added)) / total, self.floor)
 
     def permute(self, order: NDArray[np.intp]) -> Self:
         return replace(self, means=self.means[order])

@@ -12,7 +12,7 @@ from odeco.refinement.emissions_poisson import PoissonEmission
 K, D = 3, 4
 
 
-def make(kind: str, rng: np.random.Generator, *, offset: float = 0.0) -> GaussianEmission:
+def make(kind: str, rng: np.random.Generator, *, offset: float = 0.0, prior: float = 0.0) -> GaussianEmission:
     factors = rng.standard_normal((K, D, D))
     full = factors @ factors.transpose(0, 2, 1) + 0.5 * np.eye(D)
     shapes = {
@@ -22,7 +22,7 @@ def make(kind: str, rng: np.random.Generator, *, offset: float = 0.0) -> Gaussia
         "tied": full[0],
     }
     means = rng.standard_normal((K, D)) + offset
-    return FAMILIES[kind](means, shapes[kind], means.mean(axis=0), np.ones(D), 1e-6)
+    return FAMILIES[kind](means, shapes[kind], means.mean(axis=0), np.ones(D), 1e-6, prior)
 
 
 def matrices(emission: GaussianEmission, kind: str) -> np.ndarray:
@@ -64,9 +64,10 @@ def test_the_likelihood_is_that_of_scipy(kind: str, missing: bool, offset: float
 
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("missing", [False, True])
-def test_the_m_step_raises_the_expected_likelihood_of_what_was_seen(kind: str, missing: bool) -> None:
+@pytest.mark.parametrize("prior", [0.0, 5.0])
+def test_the_m_step_raises_the_expected_likelihood_of_what_was_seen(kind: str, missing: bool, prior: float) -> None:
     rng = np.random.default_rng(1)
-    emission = make(kind, rng)
+    emission = make(kind, rng, prior=prior)
     x = emission.draw(rng.integers(K, size=200), rng)
     if missing:
         x[rng.random(x.shape) < 0.2] = np.nan
@@ -74,7 +75,7 @@ def test_the_m_step_raises_the_expected_likelihood_of_what_was_seen(kind: str, m
 
     def value(candidate: GaussianEmission) -> float:
         rows, scales = candidate.likelihood(x)
-        return float((weights * (np.log(rows) + scales[:, None])).sum())
+        return float((weights * (np.log(rows) + scales[:, None])).sum()) + candidate.log_prior()
 
     best = emission
     values = [value(best)]
