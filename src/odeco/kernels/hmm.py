@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from odeco.kernels.lanes import LANES, add_outer_lanes, multiply_lanes, weigh_lanes
+from odeco.kernels.lanes import LANES, add_outer_lanes, best_lanes, multiply_lanes, weigh_lanes
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
@@ -297,3 +297,71 @@ def trace_back(origins: Ints, state: int, path: Ints) -> int:
         path[t] = state
         state = origins[t, state]
     return state
+
+
+@njit(**_OPTIONS)
+def best_scores(
+    log_rows: Floats, index: Ints, first: Ints, log_transposed: Floats, log_start: Floats, begin: int, length: int,
+    burn: int, scores: Floats, kept: Floats,
+) -> None:  # fmt: skip
+    """Viterbi scores of each step of each lane up to a constant, in ``kept[1:]``; of the step before in ``kept[0]``.
+
+    As `forward`, in the algebra of maxima and sums: a lane that starts ``burn`` steps early has the right scores from
+    where the best paths to all states have met.
+    """
+    k = log_transposed.shape[1]
+    begins, rows, new = np.empty(LANES, np.int64), np.zeros_like(scores), np.empty_like(scores)
+    for t in range(-burn, length):
+        if t == 0:
+            for s in range(LANES):
+                top = -np.inf
+                for j in range(k):
+                    top = max(top, scores[j, s])
+                for j in range(k):
+                    kept[0, j, s] = scores[j, s] - top if top > -np.inf else 0.0
+                    scores[j, s] = kept[0, j, s]
+        _load(log_rows, index, first, begin + t, length, rows, begins)
+        best_lanes(log_transposed, scores, new)
+        for s in range(LANES):
+            if begins[s]:
+                _fill(new, s, k, log_start)
+        for j in range(k):
+            for s in range(LANES):
+                scores[j, s] = new[j, s] + rows[j, s]
+        if t >= 0:
+            kept[t + 1] = scores
+
+
+@njit(**_OPTIONS)
+def trace_lanes(
+    log_rows: Floats, index: Ints, first: Ints, log_transposed: Floats, log_start: Floats, begin: int, length: int,
+    kept: Floats, state: int, path: Ints,
+) -> tuple[int, float]:  # fmt: skip
+    """The best path through the lanes, last lane first, to ``path``; ``state`` follows the last step, -1 for none.
+
+    Returns the best state before the first step, -1 where a sequence begins there, and the log probability of the
+    steps. The last argument of the state that follows is what `kept` makes of it: its best predecessor.
+    """
+    k = log_transposed.shape[1]
+    total = 0.0
+    for s in range(LANES - 1, -1, -1):
+        for t in range(length - 1, -1, -1):
+            position = begin + s * length + t
+            if position >= path.shape[0]:
+                continue
+            best, chosen = -np.inf, 0
+            for i in range(k):
+                score = kept[t + 1, i, s]
+                if state >= 0:
+                    score += log_transposed[state, i]
+                if score > best:
+                    best, chosen = score, i
+            if state >= 0:
+                total += log_transposed[state, chosen]
+            path[position] = chosen
+            total += log_rows[index[position], chosen]
+            state = chosen
+            if first[position]:
+                total += log_start[chosen]
+                state = -1
+    return state, total

@@ -1,4 +1,4 @@
-"""Two products of small matrices whose entries are vectors of `LANES` numbers, written as vector instructions.
+"""Products of small matrices whose entries are vectors of `LANES` numbers, written as vector instructions.
 
 numba's compiler vectorizes long loops alone, and leaves blocks of eight numbers scalar: at the sizes of hidden Markov
 models (k of 2 to 50) that costs a factor of four. So these two loops are given to LLVM as vector code. Both keep a
@@ -79,6 +79,11 @@ class _Builder:
         )
         self.builder.store(self.builder.call(function, [first, second, self.builder.load(slot)]), slot)
 
+    def add_maximum(self, first: Any, second: Any, slot: Any) -> None:
+        total, best = self.builder.fadd(first, second), self.builder.load(slot)
+        larger = self.builder.fcmp_ordered(">", total, best)
+        self.builder.store(self.builder.select(larger, total, best), slot)
+
 
 def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
     pairs = zip(signature.args, arguments, strict=True)
@@ -86,6 +91,23 @@ def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
         context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
         for kind, value in pairs
     ]
+
+
+def _row_sums(context: Any, builder: Any, signature: Any, arguments: Any, zero: float, add: Callable[..., None]) -> Any:
+    """``out[j, :] = sum_i matrix[j, i] * message[i, :]`` for the sum and product that ``add`` stands for."""
+    left, right, target = _arrays(context, builder, signature, arguments)
+    b = _Builder(context, builder, signature.args[0].dtype)
+    rows, columns = cgutils.unpack_tuple(builder, left.shape, 2)
+    with cgutils.for_range_slice(builder, b.integer(0), rows, b.integer(PAD)) as (row, _):
+        sums = [b.variable(ir.Constant(b.vector, [zero] * LANES)) for _ in range(PAD)]
+        with cgutils.for_range(builder, columns) as loop:
+            vector = b.load(right.data, loop.index)
+            for r, slot in enumerate(sums):
+                entry = b.plus(b.times(b.plus(row, b.integer(r)), columns), loop.index)
+                add(b, b.everywhere(left.data, entry), vector, slot)
+        for r, slot in enumerate(sums):
+            b.store(builder.load(slot), target.data, b.plus(row, b.integer(r)))
+    return context.get_dummy_value()
 
 
 @intrinsic
@@ -96,21 +118,19 @@ def multiply_lanes(typing: Any, matrix: Any, message: Any, out: Any) -> tuple[An
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        left, right, target = _arrays(context, builder, signature, arguments)
-        b = _Builder(context, builder, signature.args[0].dtype)
-        rows, columns = cgutils.unpack_tuple(builder, left.shape, 2)
-        with cgutils.for_range_slice(builder, b.integer(0), rows, b.integer(PAD)) as (row, _):
-            sums = [b.variable(ir.Constant(b.vector, [0.0] * LANES)) for _ in range(PAD)]
-            with cgutils.for_range(builder, columns) as loop:
-                vector = b.load(right.data, loop.index)
-                for r, slot in enumerate(sums):
-                    entry = b.plus(b.times(b.plus(row, b.integer(r)), columns), loop.index)
-                    b.multiply_add(b.everywhere(left.data, entry), vector, slot)
-            for r, slot in enumerate(sums):
-                b.store(builder.load(slot), target.data, b.plus(row, b.integer(r)))
-        return context.get_dummy_value()
+        return _row_sums(context, builder, signature, arguments, 0.0, _Builder.multiply_add)
 
     return types.void(matrix, message, out), code
+
+
+@intrinsic
+def best_lanes(typing: Any, matrix: Any, scores: Any, out: Any) -> tuple[Any, Callable[..., Any]]:
+    """``out[j, :] = max_i (matrix[j, i] + scores[i, :])``: the same in the algebra of maxima and sums."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _row_sums(context, builder, signature, arguments, float("-inf"), _Builder.add_maximum)
+
+    return types.void(matrix, scores, out), code
 
 
 @intrinsic

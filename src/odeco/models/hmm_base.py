@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.refinement.emissions import Emission, HMMParameters
-from odeco.refinement.forward_backward import ForwardBackward, best_path
+from odeco.refinement.forward_backward import ForwardBackward
 from odeco.refinement.hmm import Smoothing, baum_welch
 from odeco.refinement.loop import Refined, StopReason, Trace
+from odeco.refinement.viterbi import best_path
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Forward-backward and Viterbi over all sequences at once: linear in time, memory that does not grow with the data.
+"""Forward-backward over all sequences at once: linear in time, with memory that does not grow with the data.
 
 The steps of all sequences are cut into stretches of equal length, eight of which run in lockstep in one task of the
 compiled loops (`odeco.kernels.hmm`). A stretch that begins within a sequence starts a little earlier to find its
@@ -23,10 +23,9 @@ Wanted = Literal["likelihood", "filter", "posterior", "statistics"]
 
 _STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in the second-level cache
 _SHORTEST = 256
-_BURN = 48  # steps before a stretch at first
+FIRST_BURN = 48  # steps before a stretch at first
 _AGREE = 1e-8  # relative difference of two messages that count as one: below what a sum of 1e6 logarithms can show
 _NEGLIGIBLE = 1e-60  # probabilities that no later step makes anything of
-_PATH_BLOCK = 4096  # steps whose Viterbi origins are kept at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +48,51 @@ class Expectations:
     emission: Statistics = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How steps are cut: tasks of `LANES` stretches of `length` steps each, `span` steps a task."""
+
+    n: int
+    length: int
+    n_tasks: int
+
+    @classmethod
+    def of(cls, n: int) -> Self:
+        """Stretches for n steps: equal shares for up to four threads, unless that would make them short."""
+        from odeco.kernels.lanes import LANES
+
+        tasks = -(-n // (LANES * _STRETCH))
+        tasks = -(-tasks // 4) * 4 if n > 4 * LANES * _SHORTEST else tasks
+        length = max(-(-n // (LANES * tasks)), _SHORTEST)
+        return cls(n, length, -(-n // (LANES * length)))
+
+    @property
+    def span(self) -> int:
+        """Steps of a task."""
+        from odeco.kernels.lanes import LANES
+
+        return LANES * self.length
+
+    def begins(self, first: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Which stretches begin with a sequence, or after the last one."""
+        starts = np.arange(0, self.n_tasks * self.span, self.length)
+        flags = np.ones(starts.size, dtype=bool)
+        inside = starts < self.n
+        flags[inside] = first[starts[inside]]
+        return flags
+
+
 class ForwardBackward:
     """The recursions for one data set; keeps how far back stretches have to start from one call to the next."""
 
     def __init__(self, data: Sequences) -> None:
-        from odeco.kernels.lanes import LANES
-
         self.data = data
         self._first = data.first
         self._weights = data.step_weights()
-        self._burn = _BURN
-        n = len(data)
-        tasks = -(-n // (LANES * _STRETCH))
-        tasks = -(-tasks // 4) * 4 if n > 4 * LANES * _SHORTEST else tasks  # so that threads have equal shares
-        self._length = max(-(-n // (LANES * tasks)), _SHORTEST)
-        self._span = LANES * self._length
-        self._n_tasks = -(-n // self._span)
-        self._positions = np.arange(min(n, self._span + 2 * self._length), dtype=np.int32)
+        self._burn = FIRST_BURN
+        self._plan = Plan.of(len(data))
+        self._length, self._span, self._n_tasks = self._plan.length, self._plan.span, self._plan.n_tasks
+        self._positions = np.arange(min(len(data), self._span + 2 * self._length), dtype=np.int32)
 
     def log_likelihood(self, parameters: HMMParameters[Any]) -> float:
         """Of all sequences, weights included."""
@@ -100,20 +127,12 @@ class ForwardBackward:
             while True:
                 messages = _Messages.unknown(self._n_tasks, model)
                 sums = self._all_tasks(model, wanted, messages, self._burn)
-                if messages.agree(self._begins(), backward=wanted in ("posterior", "statistics")):
+                if messages.agree(self._plan.begins(self._first), backward=wanted in ("posterior", "statistics")):
                     return sums
                 if 4 * self._burn > self._length:
                     break
                 self._burn *= 4
             return self._all_tasks(model, wanted, self._exact_messages(model), 0)
-
-    def _begins(self) -> NDArray[np.bool_]:
-        """Which stretches begin with a sequence, or after the last one."""
-        starts = np.arange(0, self._n_tasks * self._span, self._length)
-        flags = np.ones(starts.size, dtype=bool)
-        inside = starts < len(self.data)
-        flags[inside] = self._first[starts[inside]]
-        return flags
 
     def _all_tasks(self, model: _Model, wanted: Wanted, messages: _Messages, burn: int) -> _Sums:
         from odeco.kernels.threads import map_parts, thread_count
@@ -198,46 +217,6 @@ class ForwardBackward:
         return messages
 
 
-def best_path(data: Sequences, parameters: HMMParameters[Any]) -> tuple[float, NDArray[np.int64]]:
-    """Viterbi: the log probability of the best states of all sequences together with the observations, and the states.
-
-    The scores at the ends of blocks are kept, and the origins of one block at a time: memory does not grow with k n.
-    """
-    from odeco.kernels.hmm import best_paths, trace_back
-
-    first, n, k = data.first, len(data), parameters.n_components
-    with np.errstate(divide="ignore"):
-        transitions, start = np.log(parameters.transmat), np.log(parameters.startprob)
-        table = None if data.codes is None else _log_rows(parameters, data.values)
-
-    def block(low: int) -> tuple[Floats, NDArray[np.int32], NDArray[np.uint8]]:
-        steps = slice(low, min(low + _PATH_BLOCK, n))
-        if table is not None and data.codes is not None:
-            return table, data.codes[steps], first[steps]
-        rows = _log_rows(parameters, data.values[steps])
-        return rows, np.arange(len(rows), dtype=np.int32), first[steps]
-
-    origins = np.empty((_PATH_BLOCK, k), dtype=np.uint8 if k <= 256 else np.int32)
-    scores, total, before = np.zeros(k), 0.0, []
-    for low in range(0, n, _PATH_BLOCK):
-        before.append(scores.copy())
-        total += best_paths(*block(low), transitions, start, scores, origins[:0])
-    state = int(np.argmax(scores))
-    total += float(scores[state])
-    path = np.empty(n, dtype=np.int64)
-    for low in reversed(range(0, n, _PATH_BLOCK)):
-        rows, index, flags = block(low)
-        best_paths(rows, index, flags, transitions, start, before.pop(), origins)
-        state = trace_back(origins[: index.size], state, path[low : low + index.size])
-    return total, path
-
-
-def _log_rows(parameters: HMMParameters[Any], values: NDArray[Any]) -> Floats:
-    rows, scales = parameters.emission.likelihood(values)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(rows) + scales[:, None])
-
-
 def _by_step(lanes: Floats, k: int) -> Floats:
     """Messages (length, kp, LANES) of consecutive stretches as rows (steps, k) in the order of the steps."""
     return lanes[:, :k].transpose(2, 0, 1).reshape(-1, k)
@@ -304,14 +283,17 @@ class _Messages:
     def agree(self, begins: NDArray[np.bool_], *, backward: bool) -> bool:
         """Whether every stretch used what its neighbour ended with; where a sequence begins, nothing is handed on."""
         inner = ~begins[1:]
-        ok = _close(self._blocks(self.forward_used)[1:][inner], self._blocks(self.forward_out)[:-1][inner])
+        ok = _close(by_stretch(self.forward_used, self.k)[1:][inner], by_stretch(self.forward_out, self.k)[:-1][inner])
         if backward:
-            ok &= _close(self._blocks(self.backward_used)[:-1][inner], self._blocks(self.backward_out)[1:][inner])
+            ok &= _close(
+                by_stretch(self.backward_used, self.k)[:-1][inner], by_stretch(self.backward_out, self.k)[1:][inner]
+            )
         return ok
 
-    def _blocks(self, messages: Floats) -> Floats:
-        """One row for each stretch, in order."""
-        return messages[:, : self.k].transpose(0, 2, 1).reshape(-1, self.k)
+
+def by_stretch(messages: Floats, k: int) -> Floats:
+    """Messages (tasks, kp, LANES) as one row for each stretch, in order."""
+    return messages[:, :k].transpose(0, 2, 1).reshape(-1, k)
 
 
 def _close(first: Floats, second: Floats) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from odeco.refinement import forward_backward as fb
+from odeco.refinement import viterbi
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
 from odeco.simulate import categorical_hmm, random_chain
@@ -53,7 +54,7 @@ def test_one_sequence_against_enumeration(k, d):
         if symbol >= 0:
             counts[:, symbol] += posterior[t]
     np.testing.assert_allclose(expected.emission[0], counts, atol=ROUNDING)
-    value, path = fb.best_path(sequences(symbols, d), parameters)
+    value, path = viterbi.best_path(sequences(symbols, d), parameters)
     assert value == pytest.approx(np.log(best), abs=ROUNDING)
     # Where paths tie (a missing observation may), the path found must be as good as the best.
     joint = parameters.startprob[path[0]] * np.prod(parameters.transmat[path[:-1], path[1:]])
@@ -143,3 +144,27 @@ def test_scales_enter_the_likelihood_and_extreme_likelihoods_do_not_underflow():
     tiny = HMMParameters(base.startprob, base.transmat, Tiny(base.emission.probabilities))
     ours, plain = (fb.ForwardBackward(data).log_likelihood(p) for p in (tiny, base))
     assert ours == pytest.approx(plain, abs=1e-6)  # 3,000 scales of 460 each: 1.4e6 in double precision
+
+
+@pytest.mark.parametrize("lengths", [None, [7] * 300 + [17_900]])
+def test_viterbi_in_stretches_is_viterbi_in_order(lengths):
+    parameters = model(5, 9, seed=4)
+    drawn = categorical_hmm(20_000, parameters.transmat, parameters.emission.probabilities, random_state=5)
+    data = sequences(drawn.observations[:, 0], 9, lengths)
+    logs = viterbi._Logs.of(data, parameters)
+    value, path = viterbi.best_path(data, parameters)
+    expected, in_order = viterbi._in_order(logs)
+    assert value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(path, in_order)
+
+
+def test_viterbi_where_paths_never_meet():
+    # Two cycles that never mix, told apart by the last symbol alone: every stretch depends on the very end and start.
+    transmat = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], dtype=float)
+    emissions = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.5, 0.4, 0.1]])
+    parameters = HMMParameters(np.array([0.6, 0.2, 0.1, 0.1]), transmat, CategoricalEmission(emissions))
+    symbols = np.zeros(10_001, dtype=int)
+    symbols[-1] = 2
+    value, path = viterbi.best_path(sequences(symbols, 3), parameters)
+    assert value == pytest.approx(np.log(0.1) + 10_000 * np.log(0.5) + np.log(0.1), rel=1e-12)
+    np.testing.assert_array_equal(path, np.where(np.arange(10_001) % 2 == 0, 3, 2))
