@@ -23,7 +23,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from odeco.kernels.lanes import LANES, add_outer_lanes, best_lanes, multiply_lanes, weigh_lanes
+from odeco.kernels.lanes import (
+    LANES,
+    add_outer_lanes,
+    best_lanes,
+    gather_lanes,
+    invert_lanes,
+    multiply_lanes,
+    weigh_lanes,
+)
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
@@ -38,23 +46,28 @@ _OPTIONS = {
 
 
 @njit(**_OPTIONS)
-def _load(rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints) -> int:
+def _load(
+    rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints, chosen: Ints
+) -> int:  # fmt: skip
     """Likelihoods of the step at ``position`` of each lane, and whether a sequence begins there; how many begin."""
-    k = rows.shape[1]
-    count = 0
+    count, outside = 0, 0
     for s in range(LANES):
         t = position + s * length
         if 0 <= t < index.shape[0]:
             begins[s] = first[t]
-            row = rows[index[t]]
-            for j in range(k):
-                likelihoods[j, s] = row[j]
+            chosen[s] = index[t]
+            count += first[t]
         else:
             begins[s] = 1
-            for j in range(k):
-                likelihoods[j, s] = 1.0
-        count += begins[s]
-    return count
+            chosen[s] = 0
+            outside += 1
+    gather_lanes(rows, chosen, likelihoods)
+    if outside:
+        for s in range(LANES):
+            if not 0 <= position + s * length < index.shape[0]:
+                for j in range(rows.shape[1]):
+                    likelihoods[j, s] = 1.0
+    return count + outside
 
 
 @njit(**_OPTIONS)
@@ -79,55 +92,71 @@ def forward(
     ``norms`` get the inverse of each step's normalization. With one row of ``alphas`` only the log-likelihoods (LANES,)
     are kept. ``transposed`` (kp, k) is the transition matrix with columns that sum to 1, the paper's T.
     """
-    k = transposed.shape[1]
+    kp, k = transposed.shape
     keep = alphas.shape[0] > 1
-    likelihoods, predicted = np.zeros_like(message), np.empty_like(message)
-    begins, ones = np.empty(LANES, np.int64), np.ones_like(message)
-    totals, inverse, products = np.empty_like(message[0]), np.empty_like(message[0]), np.ones(LANES)
-    uniform = np.full_like(start, 1.0 / k)
+    likelihoods, predicted, ones = np.zeros((kp, LANES)), np.empty((kp, LANES)), np.ones((kp, LANES))
+    totals, inverse, products = np.empty((1, LANES)), np.empty((1, LANES)), np.ones((1, LANES))
+    begins, chosen, uniform = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.full(k, 1.0 / k)
     log_likelihoods[:] = 0.0
     for t in range(-burn, length):
         if t == 0:
             alphas[0] = message
-        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins)
-        multiply_lanes(transposed, message, predicted)
+            products[:] = 1.0
+        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        if keep and t > 0:
+            multiply_lanes(transposed, alphas, t * kp, predicted, 0)
+        else:
+            multiply_lanes(transposed, message, 0, predicted, 0)
         if n_begin:
+            if t >= 0 and weights.shape[0] > 0:
+                _flush(weights, products, begin + t - 1, length, log_likelihoods)
             for s in range(LANES):
                 if begins[s]:
                     _fill(predicted, s, k, start)
-        weigh_lanes(predicted, likelihoods, ones[0], predicted, totals)
-        if t >= 0:
-            _count(scales, index, weights, begins, totals, products, begin + t, length, log_likelihoods)
+        weigh_lanes(kp, predicted, 0, likelihoods, 0, ones, 0, predicted, 0, totals)
+        invert_lanes(totals, inverse, 0)
+        weigh_lanes(1, products, 0, totals, 0, ones, 0, products, 0, products)
+        least, most = np.inf, 0.0
         for s in range(LANES):
-            inverse[s] = 1.0 / totals[s]
-            if not totals[s] > 0:  # no state can have produced the observation: go on as if nothing were known
-                inverse[s] = 1.0
-                _fill(predicted, s, k, uniform)
-        weigh_lanes(predicted, ones, inverse, message, totals)
+            least, most = min(least, products[0, s]), max(most, products[0, s])
+        if not (least > 1e-150 and most < 1e150):  # a logarithm before the products leave the range
+            if t >= 0:
+                _flush(weights, products, begin + t, length, log_likelihoods)
+            products[:] = 1.0
+            for s in range(LANES):
+                if not totals[0, s] > 0:  # no state can have produced the observation: as if nothing were known
+                    inverse[0, s] = 1.0
+                    _fill(predicted, s, k, uniform)
+        if t >= 0 and scales.shape[0] > 0:
+            _add_scales(scales, index, weights, begin + t, length, log_likelihoods)
         if t >= 0 and keep:
-            alphas[t + 1] = message
-            norms[t] = inverse
-    for s in range(LANES):
-        log_likelihoods[s] += math.log(products[s]) * _weight(weights, begin + s * length + length - 1)
+            weigh_lanes(kp, predicted, 0, ones, 0, inverse, 0, alphas, (t + 1) * kp, totals)
+            for s in range(LANES):
+                norms[t, s] = inverse[0, s]
+        else:
+            weigh_lanes(kp, predicted, 0, ones, 0, inverse, 0, message, 0, totals)
+    _flush(weights, products, begin + length - 1, length, log_likelihoods)
+    if keep:
+        message[:] = alphas[length]
 
 
 @njit(**_OPTIONS)
-def _count(
-    scales: Floats, index: Ints, weights: Floats, begins: Ints, totals: Floats, products: Floats, position: int,
-    length: int, log_likelihoods: Floats,
+def _flush(weights: Floats, products: Floats, position: int, length: int, log_likelihoods: Floats) -> None:
+    """Add the logarithms of the products, with the weights of the steps at ``position``; they begin anew."""
+    for s in range(LANES):
+        if products[0, s] != 1.0:
+            log_likelihoods[s] += math.log(products[0, s]) * _weight(weights, max(position + s * length, 0))
+        products[0, s] = 1.0
+
+
+@njit(**_OPTIONS)
+def _add_scales(
+    scales: Floats, index: Ints, weights: Floats, position: int, length: int, log_likelihoods: Floats
 ) -> None:  # fmt: skip
-    """Multiply the normalizations up; take the logarithm before they leave the range, and where weights may change."""
     for s in range(LANES):
         t = position + s * length
         if t < index.shape[0]:
-            if begins[s] and t > 0 and weights.shape[0] > 0:
-                log_likelihoods[s] += math.log(products[s]) * weights[t - 1]
-                products[s] = 1.0
             log_likelihoods[s] += scales[index[t]] * _weight(weights, t)
-            products[s] *= totals[s]
-            if not 1e-150 < products[s] < 1e150:
-                log_likelihoods[s] += math.log(products[s]) * _weight(weights, t)
-                products[s] = 1.0
 
 
 @njit(**_OPTIONS)
@@ -143,39 +172,36 @@ def backward(
     before the first; ``used`` gets the one of the last step.
     """
     kp, k = transmat.shape
-    likelihoods, ones = np.zeros_like(message), np.ones_like(message)
-    begins, totals, inverse = np.empty(LANES, np.int64), np.empty_like(message[0]), np.empty_like(message[0])
-    factors, counted = np.zeros_like(message), np.zeros((CHUNK, kp, LANES), message.dtype)
-    uniform = np.full_like(rows[0], 1.0)
+    likelihoods, ones, posterior = np.zeros((kp, LANES)), np.ones((kp, LANES)), np.zeros((kp, LANES))
+    begins, chosen = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    totals, inverse = np.empty((1, LANES)), np.empty((1, LANES))
+    counted, uniform = np.zeros((CHUNK, kp, LANES)), np.full(k, 1.0)
     for t in range(length + burn - 1, length - 1, -1):
-        _load(rows, index, first, begin + t, length, likelihoods, begins)
-        weigh_lanes(likelihoods, message, ones[0], factors, totals)
-        multiply_lanes(transmat, factors, message)
+        _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        weigh_lanes(kp, likelihoods, 0, message, 0, ones, 0, posterior, 0, totals)
+        multiply_lanes(transmat, posterior, 0, message, 0)
         _normalize(message, begins, totals, inverse, k, uniform, ones)
     used[:] = message
-    weigh_lanes(message, alphas[length], ones[0], factors, totals)
-    for s in range(LANES):
-        inverse[s] = 1.0 / totals[s]
-    weigh_lanes(message, ones, inverse, message, totals)
+    weigh_lanes(kp, message, 0, alphas, length * kp, ones, 0, posterior, 0, totals)
+    invert_lanes(totals, inverse, 0)
+    weigh_lanes(kp, message, 0, ones, 0, inverse, 0, message, 0, totals)
     waiting = 0  # steps in `counted`, the latest of them last
     for t in range(length - 1, -1, -1):
-        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins)
-        weigh_lanes(alphas[t + 1], message, ones[0], factors, totals)
-        _collect(factors, begins, weights, target, begin + t, length, k, row_sums, start_sums)
-        weigh_lanes(likelihoods, message, norms[t], factors, totals)
-        multiply_lanes(transmat, factors, message)
-        slot = CHUNK - 1 - waiting
+        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        weigh_lanes(kp, alphas, (t + 1) * kp, message, 0, ones, 0, posterior, 0, totals)
+        _collect(posterior, begins, weights, target, begin + t, length, k, row_sums, start_sums)
+        slot = (CHUNK - 1 - waiting) * kp
+        weigh_lanes(kp, likelihoods, 0, message, 0, norms, t, counted, slot, totals)
+        multiply_lanes(transmat, counted, slot, message, 0)
         if n_begin or weights.shape[0] > 0:
             for s in range(LANES):
-                inverse[s] = 0.0 if begins[s] else _weight(weights, begin + t + s * length)
+                inverse[0, s] = 0.0 if begins[s] else _weight(weights, begin + t + s * length)
                 if begins[s]:
                     _fill(message, s, k, uniform)
-            weigh_lanes(factors, ones, inverse, counted[slot], totals)
-        else:
-            counted[slot] = factors
+            weigh_lanes(kp, counted, slot, ones, 0, inverse, 0, counted, slot, totals)
         waiting += 1
         if waiting == CHUNK or t == 0:
-            add_outer_lanes(alphas[t:], counted[slot:], waiting, pair_sums)
+            add_outer_lanes(alphas, t * kp, counted, slot, waiting, pair_sums)
             waiting = 0
     begins[:] = 0
     _normalize(message, begins, totals, inverse, k, uniform, ones)
@@ -186,13 +212,14 @@ def _normalize(
     message: Floats, begins: Ints, totals: Floats, inverse: Floats, k: int, uniform: Floats, ones: Floats
 ) -> None:  # fmt: skip
     """Lanes that sum to 1; uniform where a sequence begins at the next step."""
-    weigh_lanes(message, ones, ones[0], message, totals)
+    kp = message.shape[0]
+    weigh_lanes(kp, message, 0, ones, 0, ones, 0, message, 0, totals)
+    invert_lanes(totals, inverse, 0)
     for s in range(LANES):
-        inverse[s] = 1.0 / totals[s]
-        if begins[s] or not totals[s] > 0:
-            inverse[s] = 1.0 / k
+        if begins[s] or not totals[0, s] > 0:
+            inverse[0, s] = 1.0 / k
             _fill(message, s, k, uniform)
-    weigh_lanes(message, ones, inverse, message, totals)
+    weigh_lanes(kp, message, 0, ones, 0, inverse, 0, message, 0, totals)
 
 
 @njit(**_OPTIONS)
@@ -205,9 +232,9 @@ def _collect(
         t = position + s * length
         if t < target.shape[0]:
             weight = _weight(weights, t)
-            row = row_sums[target[t]]
+            row = target[t]
             for j in range(k):
-                row[j] += weight * posterior[j, s]
+                row_sums[row, j] += weight * posterior[j, s]
             if begins[s]:
                 for j in range(k):
                     start_sums[j] += weight * posterior[j, s]
@@ -310,7 +337,8 @@ def best_scores(
     where the best paths to all states have met.
     """
     k = log_transposed.shape[1]
-    begins, rows, new = np.empty(LANES, np.int64), np.zeros_like(scores), np.empty_like(scores)
+    begins, chosen = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    rows, new = np.zeros_like(scores), np.empty_like(scores)
     for t in range(-burn, length):
         if t == 0:
             for s in range(LANES):
@@ -320,16 +348,16 @@ def best_scores(
                 for j in range(k):
                     kept[0, j, s] = scores[j, s] - top if top > -np.inf else 0.0
                     scores[j, s] = kept[0, j, s]
-        _load(log_rows, index, first, begin + t, length, rows, begins)
-        best_lanes(log_transposed, scores, new)
+        _load(log_rows, index, first, begin + t, length, rows, begins, chosen)
+        best_lanes(log_transposed, scores, 0, new, 0)
         for s in range(LANES):
             if begins[s]:
                 _fill(new, s, k, log_start)
         for j in range(k):
             for s in range(LANES):
                 scores[j, s] = new[j, s] + rows[j, s]
-        if t >= 0:
-            kept[t + 1] = scores
+                if t >= 0:
+                    kept[t + 1, j, s] = scores[j, s]
 
 
 @njit(**_OPTIONS)
