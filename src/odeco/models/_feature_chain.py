@@ -65,7 +65,7 @@ def _common_eigenvectors(pairs: Floats, triples: Floats, rng: np.random.Generato
     k = len(pairs)
     left, values, right = np.linalg.svd(pairs)
     cut = ridge * values[min(1, k - 1)]
-    inverse = (right.T * (values / (values**2 + cut**2))) @ left.T
+    inverse = (right.T * (values / np.maximum(values**2 + cut**2, 1e-30))) @ left.T
     past = triples[1:] @ inverse  # E[z2 z3' <c, z1>] P^-1
     future = triples[:, :, 1:].transpose(2, 1, 0) @ inverse.T
     return joint_eigenvectors(np.concatenate([past, future]), rng)

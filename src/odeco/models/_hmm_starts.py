@@ -30,6 +30,7 @@ from odeco.sources.sequences import Sequences
 Floats = NDArray[np.float64]
 
 _BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on it use every step
+_LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differences between columns that go together
 _RIDGES = (0.05, 0.2)
 _FALLBACK = " The fit starts from clusters of the observations instead."
 SAMPLE_STEPS = 20_000  # on which candidates are compared
@@ -107,10 +108,14 @@ def feature_bases(data: Sequences, n_components: int, *, correlated: bool) -> Fe
     if not pairs.pair_weight > 0:
         text = "no two steps follow each other with observations: the moments say nothing of transitions."
         return FeatureMoments(pairs, (), (text + _FALLBACK,))
-    bases = [pairs.basis(n_components, columns) for columns in column_sets(features, pairs.total.size)]
-    if bases[0].size < n_components:
+    bases = [
+        pairs.basis(n_components, columns, least_variance=least)
+        for columns, least in zip(column_sets(features, pairs.total.size), _LEAST_VARIANCES, strict=True)
+    ]
+    largest = max(basis.size for basis in bases)
+    if largest < n_components:
         text = (
-            f"the features of the observations span {bases[0].size} dimensions and {n_components} states need as many: "
+            f"the features of the observations span {largest} dimensions and {n_components} states need as many: "
             "the moments do not determine the model (too few distinct values?). Lower n_components."
         )
         return FeatureMoments(pairs, (), (text + _FALLBACK,))

@@ -111,15 +111,20 @@ class FeaturePairs:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
-    def basis(self, n_components: int, columns: NDArray[np.bool_] | None = None) -> FeatureBasis:
-        """The k - 1 directions of largest correlation with the next step, either way, after whitening."""
+    def basis(
+        self, n_components: int, columns: NDArray[np.bool_] | None = None, *, least_variance: float = 1e-2
+    ) -> FeatureBasis:
+        """The k - 1 directions of largest correlation with the next step, either way, after whitening.
+
+        Directions of less than `least_variance` of the largest are left out: whitened, they are noise of the tails.
+        """
         size = len(self.total)
         columns = np.ones(size, dtype=bool) if columns is None else columns
         mean = self.total / self.weight
         covariance = (self.square / self.weight - np.outer(mean, mean))[np.ix_(columns, columns)]
         lagged = (self.lagged / self.pair_weight - np.outer(mean, mean))[np.ix_(columns, columns)]
         values, vectors = np.linalg.eigh(covariance)
-        kept = values > 1e-8 * max(values[-1], 1e-300)
+        kept = values > least_variance * max(values[-1], 1e-6)
         root = np.sqrt(values[kept])
         whitener = vectors[:, kept] / root
         white = whitener.T @ lagged @ whitener
