@@ -27,7 +27,7 @@ class FeatureHMM(HiddenMarkovModel):
     """Base of the models whose observations are rows of numbers; NaN is a missing entry."""
 
     @abstractmethod
-    def _template(self, values: Floats) -> Emission:
+    def _template(self, values: Floats, rng: np.random.Generator) -> Emission:
         """Emissions of the right family, with the units of the data; their parameters do not matter yet."""
 
     @abstractmethod
@@ -88,11 +88,15 @@ class FeatureHMM(HiddenMarkovModel):
             raise ValueError(
                 f"n_components={self.n_components} states need at least as many observations, X has {n_seen}."
             )
-        template = self._template(values)
+        template = self._template(values, rng)
         if self.n_components == 1:
             emission = template.maximize(template.statistics(values, starts.steps_of(data)[2][:, None]))
             return [HMMParameters(np.ones(1), np.ones((1, 1)), emission)], MomentReport(method="one state")
         moments = starts.feature_moments(data, self.n_components, correlated=self._correlated())
+        constant = np.flatnonzero(np.nanmin(values, axis=0) == np.nanmax(values, axis=0))
+        if constant.size:
+            text = f"columns {constant.tolist()} of X are constant: they say nothing of the states. Leave them out."
+            moments = replace(moments, advice=(*moments.advice, text))
         return self._starts_of(moments, data, template, rng)
 
     def _starts_of(
@@ -139,7 +143,7 @@ class FeatureHMM(HiddenMarkovModel):
         if stream.moments is None or self.n_components == 1:
             candidates, report = self._starts(data, rng)
         else:
-            candidates, report = self._starts_of(stream.moments, data, self._template(head.values), rng)
+            candidates, report = self._starts_of(stream.moments, data, self._template(head.values, rng), rng)
         if self.refine is None:
             self._adopt(candidates[0], None, data, report)
             return self

@@ -37,6 +37,7 @@ SAMPLE_STEPS = 20_000  # on which candidates are compared
 _WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
+_LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
 _CLUSTER_ROWS = 5_000
 _CLUSTER_ROUNDS = 12
 _STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
@@ -195,6 +196,19 @@ def cluster_starts(
         labels = _clusters(standard, n_components, rng)
         starts.append(_labelled(values, linked, weights, labels, n_components, like))
     return starts
+
+
+def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
+    """Deviation of each column within a typical cluster: the unit of a state, however far apart states are."""
+    some = values[rng.choice(len(values), min(len(values), _CLUSTER_ROWS), replace=False)]
+    center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    # A constant column has no unit of its own; its rounding must not become one.
+    spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
+    standard = np.nan_to_num((some - center) / spread)
+    labels = _clusters(standard, n_components, rng) if n_components > 1 else np.zeros(len(some), dtype=np.intp)
+    inside = [standard[labels == j].std(axis=0) for j in np.unique(labels)]
+    typical = np.median(inside, axis=0)
+    return np.asarray(spread * np.where(typical > _LEAST_WITHIN, typical, 1.0))
 
 
 def _clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:

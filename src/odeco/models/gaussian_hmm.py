@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from odeco._random import RandomState
 from odeco.models._feature_chain import Chain
 from odeco.models._feature_hmm import FeatureHMM
+from odeco.models._hmm_starts import within_deviations
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission, floored
 
@@ -34,10 +35,10 @@ class GaussianHMM(FeatureHMM):
     covariance_type : {"spherical", "diag", "full", "tied"}
         One variance for each state; one for each state and column; a matrix for each state; one matrix for all.
     covars_prior : float
-        Sum of squares, in units of each column's variance, added to those of each state, as in hmmlearn (which has no
-        units): a state of a few observations does not collapse on them.
+        Sum of squares, in units of each column's variance within a typical cluster, added to those of each state, as
+        in hmmlearn (which has no units): a state of a few observations does not collapse on them.
     min_covar : float
-        Least variance, in units of each column's variance; for matrices, in every direction. With it a state of many
+        Least variance, in the same units; for matrices, in every direction. With it a state of many
         identical values has a finite likelihood; `diagnostics_` says where it binds. (In hmmlearn it acts on the start
         alone.)
     refine : {"auto", "baum-welch"} or None
@@ -145,16 +146,15 @@ class GaussianHMM(FeatureHMM):
             raise ValueError(f"covars_prior must be 0 or a positive number, got {self.covars_prior!r}.")
         if not 0 < self.min_covar < 1:
             raise ValueError(
-                f"min_covar must be between 0 and 1 (a share of each column's variance), got {self.min_covar!r}."
+                f"min_covar must be between 0 and 1 (in units of the variance within clusters), got {self.min_covar!r}."
             )
 
     def _correlated(self) -> bool:
         return self.covariance_type in ("full", "tied")
 
-    def _template(self, values: Floats) -> GaussianEmission:
-        center, scale = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-        # A constant column has no unit of its own; its rounding must not become one.
-        scale = np.where(scale > 1e-12 * np.maximum(np.abs(center), 1e-300), scale, 1.0)
+    def _template(self, values: Floats, rng: np.random.Generator) -> GaussianEmission:
+        center = np.nanmean(values, axis=0)
+        scale = within_deviations(values, self.n_components, rng)
         k = self.n_components
         shapes = {"spherical": np.full(k, np.mean(scale**2)), "diag": np.tile(scale**2, (k, 1))}
         matrix = np.diag(scale**2)

@@ -116,7 +116,7 @@ class PoissonHMM(FeatureHMM):
                 return Sequences(distinct[:, None], codes.astype(np.int32), offsets, weights)
         return Sequences(values, None, offsets, weights)
 
-    def _template(self, values: Floats) -> PoissonEmission:
+    def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
         mean = np.nanmean(values, axis=0)
         floor = 1e-10 * max(float(mean.max()), 1e-100)
         return PoissonEmission(np.tile(np.maximum(mean, floor), (self.n_components, 1)), floor)

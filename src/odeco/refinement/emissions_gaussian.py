@@ -35,7 +35,7 @@ class GaussianEmission(Emission):
     center : (d,)
         Subtracted from observations and means before anything is squared.
     scale : (d,)
-        Standard deviation of each column of the data: the unit of `pack` and of the floor.
+        A deviation of each column that is typical of a state: the unit of `pack`, of the floor and of the prior.
     min_covar : float
         Least variance that `maximize` gives, in units of ``scale**2``, in every direction of a full covariance. A
         constraint, not a prior: the likelihood still never falls.

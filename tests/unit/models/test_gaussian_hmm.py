@@ -237,7 +237,7 @@ def test_bad_data_are_named(x: np.ndarray, fitted: GaussianHMM) -> None:
 
 
 def test_constant_data_get_an_answer_and_a_warning() -> None:
-    with pytest.warns(MomentWarning):
+    with pytest.warns(MomentWarning, match=r"constant|dimensions"):
         model = GaussianHMM(2, random_state=0).fit(np.ones((50, 2)))
     np.testing.assert_allclose(model.means_, 1.0)
     assert np.isfinite(model.score(np.ones((5, 2))))
@@ -258,8 +258,15 @@ def test_repeated_values_stop_at_the_floor() -> None:
     x = np.where(np.repeat(rng.random(2000) < 0.6, 20), 3.0, rng.standard_normal(40_000))[:, None]
     with pytest.warns(MomentWarning, match="least variance"):
         model = GaussianHMM(2, random_state=0).fit(x)
-    # Of 24,000 values of 3 the prior would leave 1e-2 / 24,000 of the column's variance, less than the floor.
-    assert model.covars_.min() == pytest.approx(1e-6 * x.var(), rel=1e-6)
+    # Of 24,000 values of 3 the prior would leave 1e-2 / 24,000 of a variance of at most 1, less than the floor.
+    assert 1e-8 < model.covars_.min() <= 1e-6
+
+
+def test_states_far_apart_keep_their_variances() -> None:
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((3000, 1)) < 0.5, 0.0, 1e4) + rng.standard_normal((3000, 1))
+    # Four standard errors of a variance of 1: sqrt(2 / 1,500) each.
+    np.testing.assert_allclose(GaussianHMM(2, random_state=0).fit(x).covars_, 1.0, atol=0.15)
 
 
 # Poisson
