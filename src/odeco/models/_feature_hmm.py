@@ -108,7 +108,7 @@ class FeatureHMM(HiddenMarkovModel):
         if self.refine is None:
             return candidates or starts.cluster_starts(data, self.n_components, template, rng), report
         candidates += starts.cluster_starts(data, self.n_components, template, rng)
-        return starts.best_starts(data, candidates), report
+        return starts.best_starts(data, candidates, rng), report
 
     def _adopt(
         self, parameters: Parameters, refined: Refined[Parameters] | None, data: Sequences, report: MomentReport

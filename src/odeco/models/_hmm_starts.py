@@ -6,7 +6,6 @@ sample of the data, cost less than one pass over all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models._feature_chain import Chain, recover_chain
-from odeco.models.hmm_base import MomentReport
+from odeco.models.hmm_base import MomentReport, stationary_distribution
 from odeco.moments.sequence_features import (
     FeatureBasis,
     FeatureMap,
@@ -37,6 +36,9 @@ SAMPLE_STEPS = 20_000  # on which candidates are compared
 _WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
+_PASSES = (6, 12)  # on the sample: for all candidates, for the better half
+_ALIVE = 1e-3  # stationary probability below which a state counts as dead
+_APART = 0.2  # units of the packed parameters between twins
 _LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
 _CLUSTER_ROWS = 5_000
 _CLUSTER_ROUNDS = 12
@@ -193,7 +195,7 @@ def cluster_starts(
     standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
     starts = []
     for _ in range(_FEW_STARTS if len(data) <= _FEW_STEPS else 1):
-        labels = _clusters(standard, n_components, rng)
+        labels = clusters(standard, n_components, rng)
         starts.append(_labelled(values, linked, weights, labels, n_components, like))
     return starts
 
@@ -205,13 +207,13 @@ def within_deviations(values: Floats, n_components: int, rng: np.random.Generato
     # A constant column has no unit of its own; its rounding must not become one.
     spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
     standard = np.nan_to_num((some - center) / spread)
-    labels = _clusters(standard, n_components, rng) if n_components > 1 else np.zeros(len(some), dtype=np.intp)
+    labels = clusters(standard, n_components, rng) if n_components > 1 else np.zeros(len(some), dtype=np.intp)
     inside = [standard[labels == j].std(axis=0) for j in np.unique(labels)]
     typical = np.median(inside, axis=0)
     return np.asarray(spread * np.where(typical > _LEAST_WITHIN, typical, 1.0))
 
 
-def _clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
     some = points[rng.choice(len(points), min(len(points), _CLUSTER_ROWS), replace=False)]
     centres = some[[int(rng.integers(len(some)))]]
@@ -246,13 +248,34 @@ def _labelled(
 
 
 def best_starts(
-    data: Sequences, candidates: list[HMMParameters[Any]], polish: Callable[..., Any] = baum_welch
+    data: Sequences, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
 ) -> list[HMMParameters[Any]]:
-    """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half."""
+    """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half.
+
+    With `rng`, those of which a state has died compete again with that state revived.
+    """
     sample = sample_of(data, SAMPLE_STEPS)
-    survivors = [(candidate, -np.inf) for candidate in candidates]
-    for passes in (6, 12):
-        refined = [polish(sample, candidate, max_iter=passes, tol=1e-5) for candidate, _ in survivors]
-        scored = [(r.state, float(r.trace.values.max())) for r in refined]
-        survivors = sorted(scored, key=lambda pair: -pair[1])[: max(1, (len(scored) + 1) // 2)]
-    return [state for state, _ in survivors]
+    survivors = candidates
+    for passes in _PASSES:
+        refined = [baum_welch(sample, candidate, max_iter=passes, tol=1e-5) for candidate in survivors]
+        ranked = sorted(refined, key=lambda result: -float(result.trace.values.max()))
+        survivors = [result.state for result in ranked[: max(1, (len(ranked) + 1) // 2)]]
+        if rng is not None and passes != _PASSES[-1]:
+            survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
+    return survivors
+
+
+def _dead(parameters: HMMParameters[Any]) -> NDArray[np.bool_]:
+    return np.asarray(stationary_distribution(parameters.transmat) < _ALIVE)
+
+
+def _revived(parameters: HMMParameters[Any], dead: NDArray[np.bool_], rng: np.random.Generator) -> HMMParameters[Any]:
+    """Dead states become twins of the commonest one, a little apart from it."""
+    order = np.arange(parameters.n_components)
+    order[dead] = np.argmax(stationary_distribution(parameters.transmat))
+    twins = parameters.permute(order)
+    packed = twins.emission.pack()
+    emission = twins.emission.unpack(packed + _APART * rng.standard_normal(packed.size))
+    rows = twins.transmat + _STICKY / parameters.n_components
+    start = twins.startprob + _STICKY / parameters.n_components
+    return HMMParameters(start / start.sum(), rows / rows.sum(axis=1, keepdims=True), emission)
