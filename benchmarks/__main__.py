@@ -9,7 +9,7 @@ import typer
 
 from benchmarks import harness
 
-NAMES = ["decomposition", "topics", "ica"]
+NAMES = ["decomposition", "topics", "ica", "hmm"]
 
 
 def main(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.models._hmm_starts import best_starts, sample_of
+from odeco.models._hmm_starts import best_starts, clusters, sample_of
 from odeco.models._symbol_chain import (
     ChainEstimate,
     SymbolBasis,
@@ -29,11 +29,15 @@ from odeco.sources.sequences import Sequences
 Floats = NDArray[np.float64]
 Parameters = HMMParameters[CategoricalEmission]
 
-RIDGES = (0.01, 0.05)
+# Little damping for data that a chain of k states has made, much for text and the like, which no such chain has made:
+# there a small ridge can end where symbols are independent. The likelihood tells which it is.
+RIDGES = (0.01, 0.05, 0.5)
 _PAIR_STEPS = 30
 _SAMPLE = 20_000  # steps on which candidates are compared
 _GUESSES = 4  # random starts beside the moments where these do not show all states
 _START_STEPS = 100
+_WEAK = 0.02  # nats per step that neighbours tell of each other, below which other starts are tried as well
+_SEGMENT = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,22 @@ def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.r
     return out
 
 
+def segments(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
+    """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
+    assert data.codes is not None
+    present = data.codes[data.codes < n_symbols]
+    n_segments = max(min(present.size // _SEGMENT, 5_000), 1)
+    parts = present[: n_segments * (present.size // n_segments)].reshape(n_segments, -1)
+    counts = np.array([np.bincount(part, minlength=n_symbols) for part in parts], dtype=np.float64)
+    composition = counts / counts.sum(axis=1, keepdims=True)
+    scaled = composition / np.sqrt(composition.mean(axis=0) + 1e-3 / n_symbols)
+    labels = clusters(scaled, k, rng) if n_segments >= k else rng.integers(k, size=n_segments)
+    emissions = np.eye(k)[labels].T @ counts + counts.sum(axis=0) / counts.sum() + 1e-3
+    transmat = np.full((k, k), 1.0 / (_SEGMENT * k)) + (1 - 1.0 / _SEGMENT) * np.eye(k)
+    emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
+    return HMMParameters(np.full(k, 1.0 / k), transmat, emission)
+
+
 def symbol_starts(
     data: Sequences, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
 ) -> tuple[list[Parameters], MomentReport]:
@@ -113,10 +133,11 @@ def symbol_starts(
         candidates, report = [], MomentReport(method="random guesses", advice=(text,))
     if not report.advice:
         ordered, value = by_likelihood(candidates, data)
-        if value > _entropy(data, n_symbols):
+        if value > _entropy(data, n_symbols) + _WEAK:
             return ordered, report
-        # No better than independent symbols: a saddle, as where the states asked for cannot show a period.
-    return best_starts(data, candidates + guesses(data, n_symbols, k, smoothing, rng)), report
+        # Hardly better than independent symbols: a saddle, or a chain whose states last long and differ little.
+    others = [segments(data, n_symbols, k, smoothing, rng), *guesses(data, n_symbols, k, smoothing, rng)]
+    return best_starts(data, candidates + others), report
 
 
 def _moment_or_window_starts(
