@@ -116,10 +116,10 @@ def forward(
         weigh_lanes(kp, predicted, 0, likelihoods, 0, ones, 0, predicted, 0, totals)
         invert_lanes(totals, inverse, 0)
         weigh_lanes(1, products, 0, totals, 0, ones, 0, products, 0, products)
-        least, most = np.inf, 0.0
+        inside = 0
         for s in range(LANES):
-            least, most = min(least, products[0, s]), max(most, products[0, s])
-        if not (least > 1e-150 and most < 1e150):  # a logarithm before the products leave the range
+            inside += (products[0, s] > 1e-150) & (products[0, s] < 1e150)
+        if inside < LANES:  # a logarithm before the products leave the range
             if t >= 0:
                 _flush(weights, products, begin + t, length, log_likelihoods)
             products[:] = 1.0
