@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture clean
+.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ bench-product-mixture: $(VENV)/.installed-bench ## product mixtures and latent c
 
 bench-gaussian-mixture: $(VENV)/.installed-bench ## Gaussian mixtures: the same (twenty minutes)
 	@$(PY) -m benchmarks gaussian_mixture
+
+bench-hmm: $(VENV)/.installed-bench ## hidden Markov models: the same (half an hour)
+	@$(PY) -m benchmarks hmm
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

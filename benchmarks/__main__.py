@@ -9,7 +9,7 @@ import typer
 
 from benchmarks import harness
 
-NAMES = ["decomposition", "topics", "ica", "multiview", "product_mixture", "gaussian_mixture"]
+NAMES = ["decomposition", "topics", "gaussian_mixture", "product_mixture", "multiview", "hmm", "ica"]
 
 
 def main(

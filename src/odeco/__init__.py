@@ -12,11 +12,14 @@ from odeco.recovery import decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
+    from odeco.models.categorical_hmm import CategoricalHMM
     from odeco.models.dawid_skene import DawidSkene
+    from odeco.models.gaussian_hmm import GaussianHMM
     from odeco.models.gaussian_mixture import GaussianMixture
     from odeco.models.ica import ICA
     from odeco.models.lda import LatentDirichletAllocation
     from odeco.models.multiview import MultiViewMixture
+    from odeco.models.poisson_hmm import PoissonHMM
     from odeco.models.product_mixture import ProductMixture
     from odeco.models.single_topic import SingleTopicModel
 
@@ -26,10 +29,13 @@ __version__ = "0.1.0.dev0"
 _ESTIMATORS = {
     "SingleTopicModel": "odeco.models.single_topic",
     "LatentDirichletAllocation": "odeco.models.lda",
+    "GaussianMixture": "odeco.models.gaussian_mixture",
     "ProductMixture": "odeco.models.product_mixture",
     "MultiViewMixture": "odeco.models.multiview",
     "DawidSkene": "odeco.models.dawid_skene",
-    "GaussianMixture": "odeco.models.gaussian_mixture",
+    "CategoricalHMM": "odeco.models.categorical_hmm",
+    "GaussianHMM": "odeco.models.gaussian_hmm",
+    "PoissonHMM": "odeco.models.poisson_hmm",
     "ICA": "odeco.models.ica",
 }
 
@@ -47,10 +53,13 @@ __all__ = [
     "decompose_moments",
     "SingleTopicModel",
     "LatentDirichletAllocation",
+    "GaussianMixture",
     "ProductMixture",
     "MultiViewMixture",
     "DawidSkene",
-    "GaussianMixture",
+    "CategoricalHMM",
+    "GaussianHMM",
+    "PoissonHMM",
     "ICA",
     "MomentError",
     "MomentWarning",

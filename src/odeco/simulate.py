@@ -256,3 +256,89 @@ def crowd_labels(
     missing = rng.random(labels.shape) > share
     missing[np.arange(n), rng.integers(len(rows), size=n)] = False
     return CrowdSample(np.where(missing, -1, labels), truth, rows, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class HMMSample:
+    """A sequence drawn from a hidden Markov model, and the truth.
+
+    Attributes
+    ----------
+    observations : (n, d)
+        As hmmlearn takes them: one column of symbols for a categorical model.
+    states : (n,)
+        The hidden chain.
+    startprob, transmat : (k,), (k, k)
+        Rows of `transmat` sum to 1: the transpose of the paper's T.
+    emissionprob : (k, d)
+        Probabilities of the symbols in each state.
+    """
+
+    observations: NDArray[np.int64]
+    states: NDArray[np.int64]
+    startprob: Floats
+    transmat: Floats
+    emissionprob: Floats
+
+
+def markov_chain(
+    n: int,
+    transmat: ArrayLike,
+    *,
+    start: ArrayLike | None = None,
+    first_state: int | None = None,
+    random_state: RandomState = None,
+) -> NDArray[np.int64]:
+    """States (n,) of a Markov chain whose transition matrix has rows that sum to 1; uniform `start` by default."""
+    from odeco.kernels.sequences import walk
+
+    rng = as_generator(random_state)
+    levels = np.cumsum(np.asarray(transmat, dtype=float), axis=1)
+    k = len(levels)
+    uniforms = rng.random(n)
+    states = np.empty(n, dtype=np.int64)
+    if first_state is None:
+        weights = np.full(k, 1.0 / k) if start is None else np.asarray(start, dtype=float)
+        first_state = int(min(np.searchsorted(np.cumsum(weights), uniforms[0] * weights.sum(), side="right"), k - 1))
+    elif not 0 <= first_state < k:
+        raise ValueError(f"the first state must be between 0 and {k - 1}, got {first_state}.")
+    states[0] = first_state
+    walk(levels, uniforms[1:], first_state, states[1:])
+    return states
+
+
+def categorical_hmm(
+    n: int,
+    transmat: ArrayLike,
+    emissionprob: ArrayLike,
+    *,
+    startprob: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> HMMSample:
+    """One sequence of n symbols (section 3.3.3); starts are uniform unless given."""
+    rng = as_generator(random_state)
+    transitions, emissions = np.asarray(transmat, dtype=float), np.asarray(emissionprob, dtype=float)
+    k = len(transitions)
+    start = np.full(k, 1.0 / k) if startprob is None else np.asarray(startprob, dtype=float)
+    states = markov_chain(n, transitions, start=start, random_state=rng)
+    return HMMSample(draw_symbols(emissions, states, rng)[:, None], states, start, transitions, emissions)
+
+
+def random_chain(
+    k: int, d: int, *, stay: float = 0.4, mixing: float = 0.5, sparsity: float = 0.1, random_state: RandomState = None
+) -> tuple[Floats, Floats]:
+    """Random transitions ``stay I + (1 - stay) Dirichlet(mixing)`` (k, k) and emissions Dirichlet(sparsity) (k, d)."""
+    rng = as_generator(random_state)
+    transmat = stay * np.eye(k) + (1 - stay) * rng.dirichlet(np.full(k, mixing), size=k)
+    return transmat, rng.dirichlet(np.full(d, sparsity), size=k)
+
+
+def draw_symbols(probabilities: Floats, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """A symbol for each state, by inversion: rows of `probabilities` (k, d) are distributions."""
+    levels = np.cumsum(probabilities, axis=1)
+    uniforms = rng.random(states.size)
+    symbols = np.empty(states.size, dtype=np.int64)
+    for state, level in enumerate(levels):
+        mine = states == state
+        symbols[mine] = np.searchsorted(level, uniforms[mine] * level[-1], side="right")
+    return np.asarray(np.minimum(symbols, levels.shape[1] - 1))

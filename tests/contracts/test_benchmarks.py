@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import harness
 
-BENCHMARKS = ["decomposition", "ica", "topics"]
+BENCHMARKS = ["decomposition", "hmm", "ica", "topics"]
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -5,7 +5,7 @@ float32 and float64 keep their type and, where they come as one array, their mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,16 @@ class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
 
     _dtype: np.dtype[Any] | None = None
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Any]],
+        batch_size: int = DENSE_BATCH_SIZE,
+        sample_weight: ArrayLike | None = None,
+        *,
+        reiterable: bool = True,
+    ) -> None:
+        super().__init__(read, batch_size, sample_weight, reiterable=reiterable)
 
     @property
     def dtype(self) -> np.dtype[Any]:

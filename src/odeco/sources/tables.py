@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, is_matrix
-from odeco.sources.streams import once
 
 Floats = NDArray[np.float64]
 
@@ -271,12 +271,12 @@ class TableSource(DenseSource):
         super().__init__(read, **options)
         self.schema = schema
 
-    def _as_chunk(self, item: Any, n_seen: int) -> DenseBatch:
+    def _check(self, item: Any) -> DenseBatch:
         if not isinstance(item, DenseBatch):
             rows, weights = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
             values = self.schema.read(rows)
             item = DenseBatch(values, None if weights is None else check_weights(weights, len(values)))
-        return super()._as_chunk(item, n_seen)
+        return super()._check(item)
 
 
 def open_table(

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco.sources.arrays import row_slice
+from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import as_rows
-from odeco.sources.streams import once
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 

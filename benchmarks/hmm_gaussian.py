@@ -1,0 +1,123 @@
+"""`odeco.GaussianHMM` beside hmmlearn's: states that differ in their means, in their variances alone, in both.
+
+A section of `python -m benchmarks hmm`.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from odeco import GaussianHMM
+from odeco.simulate import markov_chain
+
+KINDS = ("means", "variances", "both")
+SIZES = ((5, 5), (10, 8), (20, 10))  # d, k
+N = 100_000
+HELD_OUT = 50_000
+FIRST_SEED = 100  # seeds below 10 were used while the method was made
+SEEDS = 5
+
+
+def draw(kind: str, n: int, d: int, k: int, seed: int) -> Any:
+    """Rows of T 0.4 I + 0.6 Dirichlet(0.5); means N(0, 1) or 0; variances exp(0.7 N(0, 1)) or 1."""
+    rng = np.random.default_rng(seed)
+    transmat = 0.4 * np.eye(k) + 0.6 * rng.dirichlet(np.full(k, 0.5), k)
+    means = np.zeros((k, d)) if kind == "variances" else rng.standard_normal((k, d))
+    deviations = np.ones((k, d)) if kind == "means" else np.exp(0.35 * rng.standard_normal((k, d)))
+    states = markov_chain(n, transmat, random_state=rng)
+    return means[states] + deviations[states] * rng.standard_normal((n, d))
+
+
+def measure(quick: bool) -> list[dict[str, Any]]:
+    """One row for each kind and size."""
+    if quick:
+        return [measure_case("variances", 5, 3, seeds=1, n=10_000)]
+    return [measure_case(kind, d, k) for kind in KINDS for d, k in SIZES]
+
+
+def measure_case(kind: str, d: int, k: int, *, seeds: int = SEEDS, n: int = N) -> dict[str, Any]:
+    """Log-likelihoods per step and seconds of both, on fresh seeds."""
+    fit(GaussianHMM(2, random_state=0), draw(kind, 9_000, d, 2, 0))  # compiles
+    runs = [measure_seed(kind, n, d, k, seed) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
+    return {"kind": kind, "n": n, "d": d, "k": k, "seeds": seeds, "runs": runs}
+
+
+def measure_seed(kind: str, n: int, d: int, k: int, seed: int) -> dict[str, float]:
+    from hmmlearn.hmm import GaussianHMM as Peer
+
+    everything = draw(kind, n + HELD_OUT, d, k, seed)
+    x, held_out = everything[:n], everything[n:]
+    model = GaussianHMM(k, random_state=0)
+    row = {"odeco seconds": fit(model, x), "passes": float(model.n_iter_)}
+    with one_thread():
+        row["one thread"] = fit(GaussianHMM(k, random_state=0), x)
+    peer = Peer(k, covariance_type="diag", n_iter=100, tol=0, implementation="scaling", random_state=seed)
+    row["hmmlearn seconds"] = fit(peer, x)
+    row["training"] = (model.score(x) - peer.score(x)) / n
+    row["held out"] = (model.score(held_out) - peer.score(held_out)) / HELD_OUT
+    return row
+
+
+def fit(model: Any, x: Any) -> float:
+    """Seconds of a fit; what it warns of is not the point here."""
+    import logging
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
+        return harness.once(lambda: model.fit(x))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """As many threads as hmmlearn uses."""
+    before = os.environ.get("ODECO_NUM_THREADS")
+    os.environ["ODECO_NUM_THREADS"] = "1"
+    try:
+        with harness.threads(1):
+            yield
+    finally:
+        if before is None:
+            del os.environ["ODECO_NUM_THREADS"]
+        else:
+            os.environ["ODECO_NUM_THREADS"] = before
+
+
+def table(cases: list[dict[str, Any]]) -> str:
+    """Medians over the seeds; gains are odeco's log-likelihood per step less hmmlearn's."""
+    header = [
+        "states differ in", "d, k", "odeco", "one thread", "hmmlearn", "times as fast", "with one thread",
+        "held-out gain: median", "worst", "training: worst",
+    ]  # fmt: skip
+    rows = []
+    for case in cases:
+        ours, one, peer, held_out, training = (
+            np.array([run[name] for run in case["runs"]])
+            for name in ("odeco seconds", "one thread", "hmmlearn seconds", "held out", "training")
+        )
+        rows.append(
+            [
+                case["kind"],
+                f"{case['d']}, {case['k']}",
+                f"{np.median(ours):.2f} s",
+                f"{np.median(one):.2f} s",
+                f"{np.median(peer):.1f} s",
+                f"{np.median(peer / ours):.1f}",
+                f"{np.median(peer / one):.1f}",
+                f"{np.median(held_out):+.5f}",
+                f"{held_out.min():+.5f}",
+                f"{training.min():+.5f}",
+            ]
+        )
+    first = cases[0]
+    return (
+        f"Gaussian states (diag), n = {first['n']:,}, {first['seeds']} fresh seeds; hmmlearn with 100 iterations and "
+        f"`tol=0`, gains in nats per step:\n\n{harness.markdown_table(header, rows)}"
+    )

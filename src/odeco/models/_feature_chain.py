@@ -1,0 +1,136 @@
+"""Proposition 3.4 read backwards, for moments on a small basis whose first direction is the constant 1.
+
+With z the features on the basis, h the middle state, and columns ``A1 = E[z1|h]``, ``A2 = E[z2|h]``, ``A3 = E[z3|h]``:
+
+    P = E[z1 z2'] = A1 diag(w) A2',    E[z1 z2' <c, z3>] = A1 diag(w) diag(A3'c) A2'.
+
+So ``E[z2 z1' <c, z3>] P'^-1 = A2 diag(A3'c) A2^-1`` for every c, and the same with past and future exchanged: a
+family of matrices with common eigenvectors A2. The symmetrization of section 3.3 would also invert E[z1 z3'], which
+holds the square of the transition matrix and is far worse conditioned: only P is inverted here, with a ridge. A
+least-squares fit of all three factors to the k x k x k moments then takes out most of what the inversion has amplified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_COMBINATIONS = 30  # random ones whose eigenvectors are tried
+_SWEEPS = 60  # of alternating least squares: k^4 each
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """What moments say of a chain.
+
+    Attributes
+    ----------
+    vectors : (k, k)
+        Columns ``E[z | h]`` on the basis; the first row is 1.
+    joint : (k, k)
+        ``Pr[h_t = i, h_{t+1} = j]``, not negative, summing to 1.
+    residual : float
+        Of the third moments, relative.
+    clipped : float
+        Share of `joint` that was negative before.
+    """
+
+    vectors: Floats = field(repr=False)
+    joint: Floats = field(repr=False)
+    residual: float
+    clipped: float
+
+
+def recover_chain(
+    pairs: Floats, triples: Floats, rng: np.random.Generator, *, ridge: float = 0.05, damping: float = 1e-3
+) -> Chain:
+    """Conditional means and transitions from E[z1 (x) z2] (k, k) and E[z1 (x) z2 (x) z3] (k, k, k).
+
+    `ridge` is in units of the second singular value of the pairs (the first is that of the constant), `damping` in
+    units of the mean diagonal of the normal equations of least squares. Population moments need neither.
+    """
+    vectors, residual = _fit_factors(triples, _common_eigenvectors(pairs, triples, rng, ridge), damping)
+    first = np.where(np.abs(vectors[0]) < 1e-3, 1e-3, vectors[0])
+    vectors = vectors / first
+    joint, clipped = _joint(pairs, vectors)
+    return Chain(vectors, joint, residual, clipped)
+
+
+def _common_eigenvectors(pairs: Floats, triples: Floats, rng: np.random.Generator, ridge: float) -> Floats:
+    """Columns proportional to A2."""
+    k = len(pairs)
+    left, values, right = np.linalg.svd(pairs)
+    cut = ridge * values[min(1, k - 1)]
+    inverse = (right.T * (values / np.maximum(values**2 + cut**2, 1e-30))) @ left.T
+    past = triples[1:] @ inverse  # E[z2 z3' <c, z1>] P^-1
+    future = triples[:, :, 1:].transpose(2, 1, 0) @ inverse.T
+    return joint_eigenvectors(np.concatenate([past, future]), rng)
+
+
+def joint_eigenvectors(family: Floats, rng: np.random.Generator) -> Floats:
+    """Columns (k, k) that make a family of matrices (m, k, k) most nearly diagonal, of those that combinations have."""
+    best, least = np.eye(family.shape[1]), np.inf
+    for coefficients in rng.standard_normal((_COMBINATIONS, len(family))):
+        candidate = _real_eigenvectors(np.tensordot(coefficients, family, 1))
+        if np.linalg.cond(candidate) > 1e10:
+            continue
+        diagonalized = np.linalg.solve(candidate, family @ candidate)
+        off = (diagonalized**2).sum() - (np.einsum("mii->mi", diagonalized) ** 2).sum()
+        if off < least:
+            best, least = candidate, off
+    return best
+
+
+def _real_eigenvectors(matrix: Floats) -> Floats:
+    """Eigenvectors; a pair that noise has made complex is replaced by two real vectors of its plane."""
+    vectors = np.asarray(np.linalg.eig(matrix)[1])
+    return np.asarray(vectors.real + vectors.imag)  # of a pair v, conj(v): sum and difference of the two parts
+
+
+def _fit_factors(triples: Floats, vectors: Floats, damping: float) -> tuple[Floats, float]:
+    """Least squares for triples = sum_h a1_h (x) a2_h (x) a3_h by alternation, from the middle factor."""
+    k = len(triples)
+    unfolded = [np.moveaxis(triples, axis, 0).reshape(k, k * k) for axis in range(3)]
+    slices = np.linalg.solve(vectors, unfolded[1]).reshape(k, k, k)  # a1_h (x) a3_h
+    left, values, right = np.linalg.svd(slices)
+    factors = [left[:, :, 0].T * values[:, 0], vectors, right[:, 0].T]
+    for _ in range(_SWEEPS):
+        for axis in (1, 2, 0):
+            others = [_unit(factors[i]) for i in range(3) if i != axis]
+            gram = (others[0].T @ others[0]) * (others[1].T @ others[1])
+            gram += damping * np.trace(gram) / k * np.eye(k)
+            factors[axis] = np.linalg.solve(gram, _products(*others).T @ unfolded[axis].T).T
+    fitted = factors[0] @ _products(_unit(factors[1]), _unit(factors[2])).T
+    return factors[1], float(np.linalg.norm(unfolded[0] - fitted) / np.linalg.norm(unfolded[0]))
+
+
+def _unit(factor: Floats) -> Floats:
+    return np.asarray(factor / np.maximum(np.linalg.norm(factor, axis=0), 1e-300))
+
+
+def _products(first: Floats, second: Floats) -> Floats:
+    """Column by column outer products, (k * k, k)."""
+    return np.asarray((first[:, None, :] * second[None, :, :]).reshape(-1, first.shape[1]))
+
+
+def _joint(pairs: Floats, vectors: Floats, n_iter: int = 200) -> tuple[Floats, float]:
+    """The joint distribution J >= 0 of two states for which ``vectors J vectors'`` is nearest to the pairs."""
+    inverse = np.linalg.pinv(vectors, rcond=1e-6)
+    start = inverse @ pairs @ inverse.T
+    clipped = float(np.abs(np.minimum(start, 0)).sum() / max(np.abs(start).sum(), 1e-300))
+    gram, target = vectors.T @ vectors, vectors.T @ pairs @ vectors
+    step = 1.0 / np.linalg.norm(gram, 2) ** 2
+    current = ahead = np.maximum(start, 0.0)
+    momentum = 1.0
+    for _ in range(n_iter):  # accelerated projected gradient
+        following = np.maximum(ahead - step * (gram @ ahead @ gram - target), 0.0)
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = following + (momentum - 1) / grown * (following - current)
+        current, momentum = following, grown
+    total = current.sum()
+    uniform = np.full_like(current, 1.0 / current.size)
+    return (current / total if total > 0 else uniform), clipped

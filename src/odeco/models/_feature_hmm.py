@@ -1,0 +1,154 @@
+"""What the hidden Markov models of real observations share: input, starts from the moments of features, streaming."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from odeco._random import as_generator
+from odeco.models import _hmm_starts as starts
+from odeco.models._feature_chain import Chain
+from odeco.models._feature_stream import FeatureStream
+from odeco.models.hmm_base import HiddenMarkovModel, MomentReport, Parameters
+from odeco.moments.sequence_features import FeatureBasis
+from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.hmm import baum_welch
+from odeco.refinement.loop import Refined
+from odeco.sources.sequences import Sequences, join_sequences
+
+Floats = NDArray[np.float64]
+
+
+class FeatureHMM(HiddenMarkovModel):
+    """Base of the models whose observations are rows of numbers; NaN is a missing entry."""
+
+    @abstractmethod
+    def _template(self, values: Floats, rng: np.random.Generator) -> Emission:
+        """Emissions of the right family, with the units of the data; their parameters do not matter yet."""
+
+    @abstractmethod
+    def _lifted(self, chain: Chain, basis: FeatureBasis, template: Any) -> Emission:
+        """The emissions whose features have the conditional means that the moments give."""
+
+    def _correlated(self) -> bool:
+        """Whether states may differ in how columns go together."""
+        return False
+
+    def _check_values(self, values: Floats) -> None:
+        """Refuse what the family cannot have produced."""
+
+    def _packed(self, values: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Sequences:
+        return Sequences(values, None, offsets, weights)
+
+    # Input
+
+    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
+        return self._packed(*self._clean(X, lengths, weights, reset=reset))
+
+    def _clean(
+        self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool
+    ) -> tuple[Floats, NDArray[np.int64], Floats | None]:
+        joined = join_sequences(X, lengths, weights)
+        try:
+            values = np.ascontiguousarray(joined.array, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X must hold numbers, NaN where one is missing, got dtype {joined.array.dtype}."
+            ) from error
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or values.shape[1] == 0:
+            raise ValueError(f"X must have shape (n_steps, n_features), got {values.shape}.")
+        if np.isinf(values).any():
+            raise ValueError("X contains infinity: give finite numbers, or NaN where an observation is missing.")
+        self._check_values(values)
+        if reset:
+            self.n_features_in_ = values.shape[1]
+        elif values.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+        return values, joined.offsets, joined.weights
+
+    # Starts
+
+    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
+        values = starts.steps_of(data)[0]
+        seen = ~np.isnan(values)
+        if not seen.any(axis=0).all():
+            columns = np.flatnonzero(~seen.any(axis=0)).tolist()
+            raise ValueError(f"columns {columns} of X have no observation: every entry is NaN. Leave them out.")
+        n_seen = int(np.count_nonzero(seen.any(axis=1)))
+        if n_seen < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} states need at least as many observations, X has {n_seen}."
+            )
+        template = self._template(values, rng)
+        if self.n_components == 1:
+            emission = template.maximize(template.statistics(values, starts.steps_of(data)[2][:, None]))
+            return [HMMParameters(np.ones(1), np.ones((1, 1)), emission)], MomentReport(method="one state")
+        moments = starts.feature_moments(data, self.n_components, correlated=self._correlated())
+        constant = np.flatnonzero(np.nanmin(values, axis=0) == np.nanmax(values, axis=0))
+        if constant.size:
+            text = f"columns {constant.tolist()} of X are constant: they say nothing of the states. Leave them out."
+            moments = replace(moments, advice=(*moments.advice, text))
+        return self._starts_of(moments, data, template, rng)
+
+    def _starts_of(
+        self, moments: starts.FeatureMoments, data: Sequences, template: Emission, rng: np.random.Generator
+    ) -> tuple[list[Parameters], MomentReport]:
+        found = starts.chains_of(moments, rng, first_only=self.refine is None)
+        candidates = [starts.parameters_of(chain, self._lifted(chain, basis, template)) for chain, basis in found]
+        report = starts.describe(moments, [chain for chain, _ in found], self.n_components, warn=self.refine is None)
+        if self.refine is None:
+            return candidates or starts.cluster_starts(data, self.n_components, template, rng), report
+        candidates += starts.cluster_starts(data, self.n_components, template, rng)
+        return starts.best_starts(data, candidates, rng), report
+
+    def _adopt(
+        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Sequences, report: MomentReport
+    ) -> None:
+        more = self._advice_on(parameters.emission)
+        super()._adopt(parameters, refined, data, replace(report, advice=(*report.advice, *more)))
+
+    def _advice_on(self, emission: Any) -> tuple[str, ...]:
+        """What the fitted emissions themselves call for."""
+        return ()
+
+    # Streaming
+
+    def partial_fit(
+        self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add whole sequences, and fit to all seen since the first call (or the first after `fit`).
+
+        The first 50,000 steps are kept: up to there the result is that of `fit`. Later sequences enter the moments and
+        are dropped: the start is then the moment estimate of everything, and Baum-Welch runs on the steps kept. How the
+        sequences are divided into calls makes no difference.
+        """
+        self._check_options()
+        stream: FeatureStream | None = getattr(self, "_stream", None)
+        values, offsets, weights = self._clean(X, lengths, sequence_weight, reset=stream is None)
+        if stream is None:
+            stream = FeatureStream(self.n_components, correlated=self._correlated())
+        stream.update(Sequences(values, None, offsets, weights))
+        self._stream = stream
+        head, rng = stream.head, as_generator(self.random_state)
+        data = self._packed(head.values, head.offsets, head.weights)
+        if stream.moments is None or self.n_components == 1:
+            candidates, report = self._starts(data, rng)
+        else:
+            candidates, report = self._starts_of(stream.moments, data, self._template(head.values, rng), rng)
+        if self.refine is None:
+            self._adopt(candidates[0], None, data, report)
+            return self
+        refined = baum_welch(
+            data, candidates[0], smoothing=self._chain_smoothing(), max_iter=self.max_iter, tol=self.tol
+        )
+        self._adopt(refined.state, refined, data, report)
+        return self

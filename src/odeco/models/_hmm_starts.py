@@ -1,0 +1,281 @@
+"""Where Baum-Welch starts for real observations: moments on features, clusters, and what a sample says of each.
+
+The moment estimate needs no luck, but its noise differs from basis to basis; a few candidates, each polished on a
+sample of the data, cost less than one pass over all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.models._feature_chain import Chain, recover_chain
+from odeco.models.hmm_base import MomentReport, stationary_distribution
+from odeco.moments.sequence_features import (
+    FeatureBasis,
+    FeatureMap,
+    FeaturePairs,
+    FeatureTriples,
+    learn_map,
+    update_triples,
+)
+from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.hmm import baum_welch
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+_BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on it use every step
+_LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differences between columns that go together
+_RIDGES = (0.05, 0.2)
+_FALLBACK = " The fit starts from clusters of the observations instead."
+SAMPLE_STEPS = 20_000  # on which candidates are compared
+_WINDOW = 1_000  # steps of the sample that stay together
+_FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
+_FEW_STARTS = 6
+_PASSES = (6, 12)  # on the sample: for all candidates, for the better half
+_ALIVE = 1e-3  # stationary probability below which a state counts as dead
+_APART = 0.2  # units of the packed parameters between twins
+_LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
+_CLUSTER_ROWS = 5_000
+_CLUSTER_ROUNDS = 12
+_STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """The moments of a fit: one `FeatureTriples` for each basis."""
+
+    pairs: FeaturePairs
+    triples: tuple[FeatureTriples, ...]
+    advice: tuple[str, ...] = ()
+
+    @property
+    def spectrum(self) -> Floats:
+        """Correlations of one step with the next, of the first basis."""
+        return self.triples[0].basis.spectrum if self.triples else np.empty(0)
+
+
+def steps_of(data: Sequences) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """All observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing."""
+    values = data.values if data.codes is None else data.values[data.codes]
+    linked = np.ones(len(values), dtype=bool)
+    linked[data.offsets[1:] - 1] = False
+    weights = np.ones(len(values)) if data.weights is None else data.step_weights()
+    missing = np.isnan(values)
+    if missing.any():
+        weights = np.where(missing.mean(axis=1) > 0.5, 0.0, weights)
+    return np.asarray(values, dtype=np.float64), linked, weights
+
+
+def sample_of(data: Sequences, n_steps: int) -> Sequences:
+    """Whole sequences, or windows of long ones, spread evenly over the data: at most about `n_steps`."""
+    n = len(data)
+    if n <= n_steps:
+        return data
+    n_windows = max(1, n_steps // _WINDOW)
+    starts = np.linspace(0, n - _WINDOW, n_windows).astype(np.int64)
+    taken = np.zeros(n, dtype=bool)
+    for start in starts:
+        taken[start : start + _WINDOW] = True
+    sequence = np.repeat(np.arange(data.n_sequences), np.diff(data.offsets))[taken]
+    place = np.flatnonzero(taken)
+    begins = np.concatenate([[True], (np.diff(place) > 1) | (np.diff(sequence) > 0)])
+    offsets = np.concatenate([np.flatnonzero(begins), [place.size]]).astype(np.int64)
+    weights = None if data.weights is None else data.weights[sequence[begins]]
+    if data.codes is None:
+        return Sequences(data.values[taken], None, offsets, weights)
+    return Sequences(data.values, data.codes[taken], offsets, weights)
+
+
+def feature_moments(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+    """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
+    moments = feature_bases(data, n_components, correlated=correlated)
+    update_triples(moments.triples, *steps_of(data))
+    if moments.triples and not moments.triples[0].triple_weight > 0:
+        text = "no three steps follow each other with observations: the third moments are empty."
+        return replace(moments, triples=(), advice=(text + _FALLBACK,))
+    return moments
+
+
+def feature_bases(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+    """The map and the bases that a sample of the data suggests, with empty triples."""
+    head = steps_of(sample_of(data, 8 * SAMPLE_STEPS))
+    features = learn_map(head[0], correlated=correlated)
+    pairs = FeaturePairs(features)
+    head = steps_of(sample_of(data, int(max(_BASIS_WORK / pairs.total.size**2, SAMPLE_STEPS))))
+    pairs.update(*head)
+    if not pairs.pair_weight > 0:
+        text = "no two steps follow each other with observations: the moments say nothing of transitions."
+        return FeatureMoments(pairs, (), (text + _FALLBACK,))
+    bases = [
+        pairs.basis(n_components, columns, least_variance=least)
+        for columns, least in zip(column_sets(features, pairs.total.size), _LEAST_VARIANCES, strict=True)
+    ]
+    largest = max(basis.size for basis in bases)
+    if largest < n_components:
+        text = (
+            f"the features of the observations span {largest} dimensions and {n_components} states need as many: "
+            "the moments do not determine the model (too few distinct values?). Lower n_components."
+        )
+        return FeatureMoments(pairs, (), (text + _FALLBACK,))
+    return FeatureMoments(pairs, tuple(FeatureTriples(basis) for basis in bases if basis.size == n_components))
+
+
+def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
+    """All features; and those without the bumps, which see less but with less noise."""
+    d = features.center.size
+    smooth = np.ones(size, dtype=bool)
+    bumps = 4 * d + len(features.products)
+    smooth[bumps : bumps + 2 * d] = False
+    return [np.ones(size, dtype=bool), smooth]
+
+
+def chains_of(
+    moments: FeatureMoments, rng: np.random.Generator, *, first_only: bool = False
+) -> list[tuple[Chain, FeatureBasis]]:
+    """Proposition 3.4 read backwards on each basis, with less and with more of a ridge."""
+    out = []
+    for triples in moments.triples:
+        for ridge in _RIDGES:
+            try:
+                out.append((recover_chain(*triples.read(), rng, ridge=ridge), triples.basis))
+            except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
+                continue
+            if first_only:
+                return out
+    return out
+
+
+def describe(moments: FeatureMoments, chains: list[Chain], n_components: int, *, warn: bool) -> MomentReport:
+    """What the moments say of themselves; with `warn` also where they are too weak to stand alone."""
+    if not chains:
+        return MomentReport(method="clusters", advice=moments.advice)
+    spectrum = np.concatenate([[1.0], moments.spectrum])
+    k, size = n_components, moments.spectrum.size
+    noise = (1 + np.sqrt(0.5)) * np.sqrt(size / moments.pairs.pair_weight)  # largest singular value of noise alone
+    supported = int(np.count_nonzero(spectrum > noise))
+    advice = moments.advice
+    if warn and supported < k:
+        advice += (
+            f"correlation {k} of the features with those of the next step, {spectrum[k - 1]:.2g}, is within the noise "
+            f"({noise:.2g}): the moments alone support about {supported} states. Use refine='auto', more data or fewer "
+            "states.",
+        )
+    return MomentReport(
+        spectrum=spectrum,
+        gap=float(1 - spectrum[k] / spectrum[k - 1]) if spectrum.size > k else 1.0,
+        condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
+        residual=chains[0].residual,
+        clipped_mass=chains[0].clipped,
+        suggested_components=supported,
+        advice=advice,
+        details={"noise": float(noise)},
+    )
+
+
+def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
+    """Start and transitions of the joint distribution of two states."""
+    k = len(chain.joint)
+    rows = chain.joint.sum(axis=1, keepdims=True)
+    transmat = np.where(rows > 0, chain.joint / np.where(rows > 0, rows, 1.0), 1.0 / k)
+    start = (1 - _STICKY) * rows[:, 0] + _STICKY / k
+    return HMMParameters(start / start.sum(), (1 - _STICKY) * transmat + _STICKY / k, emission)
+
+
+def cluster_starts(
+    data: Sequences, n_components: int, like: Emission, rng: np.random.Generator
+) -> list[HMMParameters[Any]]:
+    """Clusters of the observations as states, transitions as counted between them: several where data are few."""
+    values, linked, weights = steps_of(sample_of(data, SAMPLE_STEPS))
+    spread = np.nanstd(values, axis=0)
+    standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
+    starts = []
+    for _ in range(_FEW_STARTS if len(data) <= _FEW_STEPS else 1):
+        labels = clusters(standard, n_components, rng)
+        starts.append(_labelled(values, linked, weights, labels, n_components, like))
+    return starts
+
+
+def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
+    """Deviation of each column within a typical cluster: the unit of a state, however far apart states are."""
+    some = values[rng.choice(len(values), min(len(values), _CLUSTER_ROWS), replace=False)]
+    center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    # A constant column has no unit of its own; its rounding must not become one.
+    spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
+    standard = np.nan_to_num((some - center) / spread)
+    labels = clusters(standard, n_components, rng) if n_components > 1 else np.zeros(len(some), dtype=np.intp)
+    inside = [standard[labels == j].std(axis=0) for j in np.unique(labels)]
+    typical = np.median(inside, axis=0)
+    return np.asarray(spread * np.where(typical > _LEAST_WITHIN, typical, 1.0))
+
+
+def clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
+    some = points[rng.choice(len(points), min(len(points), _CLUSTER_ROWS), replace=False)]
+    centres = some[[int(rng.integers(len(some)))]]
+    distance = np.full(len(some), np.inf)
+    for _ in range(k - 1):
+        distance = np.minimum(distance, ((some - centres[-1]) ** 2).sum(axis=1))
+        total = distance.sum()
+        row = rng.choice(len(some), p=distance / total) if total > 0 else rng.integers(len(some))
+        centres = np.vstack([centres, some[row]])
+    for _ in range(_CLUSTER_ROUNDS):
+        member = np.eye(k)[_nearest(some, centres)]
+        sizes = member.sum(axis=0)[:, None]
+        centres = np.where(sizes > 0, member.T @ some / np.maximum(sizes, 1.0), centres)
+    return _nearest(points, centres)
+
+
+def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
+    return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1))
+
+
+def _labelled(
+    values: Floats, linked: NDArray[np.bool_], weights: Floats, labels: NDArray[np.integer], k: int, like: Emission
+) -> HMMParameters[Any]:
+    member = np.zeros((len(values), k))
+    member[np.arange(len(values)), labels] = 1.0
+    member = (0.9 * member + 0.1 / k) * weights[:, None]
+    both = linked[:-1]
+    counts = member[:-1][both].T @ member[1:][both] + 1.0 / k
+    start = member.sum(axis=0) + 1.0 / k
+    emission = like.maximize(like.statistics(values, member))
+    return HMMParameters(start / start.sum(), counts / counts.sum(axis=1, keepdims=True), emission)
+
+
+def best_starts(
+    data: Sequences, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
+) -> list[HMMParameters[Any]]:
+    """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half.
+
+    With `rng`, those of which a state has died compete again with that state revived.
+    """
+    sample = sample_of(data, SAMPLE_STEPS)
+    survivors = candidates
+    for passes in _PASSES:
+        refined = [baum_welch(sample, candidate, max_iter=passes, tol=1e-5) for candidate in survivors]
+        ranked = sorted(refined, key=lambda result: -float(result.trace.values.max()))
+        survivors = [result.state for result in ranked[: max(1, (len(ranked) + 1) // 2)]]
+        if rng is not None and passes != _PASSES[-1]:
+            survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
+    return survivors
+
+
+def _dead(parameters: HMMParameters[Any]) -> NDArray[np.bool_]:
+    return np.asarray(stationary_distribution(parameters.transmat) < _ALIVE)
+
+
+def _revived(parameters: HMMParameters[Any], dead: NDArray[np.bool_], rng: np.random.Generator) -> HMMParameters[Any]:
+    """Dead states become twins of the commonest one, a little apart from it."""
+    order = np.arange(parameters.n_components)
+    order[dead] = np.argmax(stationary_distribution(parameters.transmat))
+    twins = parameters.permute(order)
+    packed = twins.emission.pack()
+    emission = twins.emission.unpack(packed + _APART * rng.standard_normal(packed.size))
+    rows = twins.transmat + _STICKY / parameters.n_components
+    start = twins.startprob + _STICKY / parameters.n_components
+    return HMMParameters(start / start.sum(), rows / rows.sum(axis=1, keepdims=True), emission)

@@ -1,0 +1,214 @@
+"""Where Baum-Welch starts for symbols: moments, windows where symbols are too few, guesses where both fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.exceptions import MomentError
+from odeco.models._hmm_starts import best_starts, clusters, sample_of
+from odeco.models._symbol_chain import (
+    ChainEstimate,
+    SymbolBasis,
+    chain_from_core,
+    emissions_from_pairs,
+    fit_pairs,
+    symbol_basis,
+)
+from odeco.models._symbol_windows import window_length, window_start
+from odeco.models.hmm_base import MomentReport, stationary_distribution
+from odeco.moments.sequences import SymbolPairs, SymbolTriples
+from odeco.refinement.categorical_emission import CategoricalEmission
+from odeco.refinement.emissions import HMMParameters
+from odeco.refinement.forward_backward import ForwardBackward
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+Parameters = HMMParameters[CategoricalEmission]
+
+# Little damping for data that a chain of k states has made, much for text and the like, which no such chain has made:
+# there a small ridge can end where symbols are independent. The likelihood tells which it is.
+RIDGES = (0.01, 0.05, 0.5)
+_PAIR_STEPS = 30
+_SAMPLE = 20_000  # steps on which candidates are compared
+_GUESSES = 4  # random starts beside the moments where these do not show all states
+_START_STEPS = 100
+_WEAK = 0.02  # nats per step that neighbours tell of each other, below which other starts are tried as well
+_SEGMENT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolMoments:
+    """Pairs, the basis that they show, and the third moments on it, (k, k, k)."""
+
+    pairs: SymbolPairs = field(repr=False)
+    basis: SymbolBasis
+    core: Floats = field(repr=False)
+
+    @property
+    def second(self) -> Floats:
+        """E[y1 y2'] on the basis, (k, k)."""
+        vectors = self.basis.vectors
+        return np.asarray(vectors.T @ (self.pairs.joint @ vectors))
+
+
+def symbol_moments(data: Sequences, pairs: SymbolPairs, k: int, rng: np.random.Generator) -> SymbolMoments:
+    """The second pass: triples on the basis that the pairs show."""
+    basis = symbol_basis(pairs, k, rng)
+    return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors).update(data).core)
+
+
+def parameters_from(moments: SymbolMoments, chain: ChainEstimate, smoothing: float, pair_steps: int) -> Parameters:
+    """A model from the chain that the moments showed."""
+    emissions = emissions_from_pairs(moments.pairs, moments.basis, chain)
+    emissions, joint = fit_pairs(moments.pairs.joint, emissions, chain.joint, pair_steps)
+    transmat = _rows(joint)
+    start = first_states(moments.pairs.first, emissions, stationary_distribution(transmat))
+    return HMMParameters(start, transmat, CategoricalEmission(emissions, smoothing))
+
+
+def _rows(joint: Floats) -> Floats:
+    totals = joint.sum(axis=1, keepdims=True)
+    k = len(joint)
+    return np.where(totals > 0, joint / np.where(totals > 0, totals, 1.0), 1.0 / k)
+
+
+def first_states(first: Floats, emissions: Floats, stationary: Floats) -> Floats:
+    """The start (k,) that makes the first symbols most likely; the stationary one where there are few sequences."""
+    k = stationary.size
+    if first.sum() < 10 * k:
+        return stationary
+    weights = np.maximum(stationary, 1e-3)
+    weights = weights / weights.sum()
+    for _ in range(_START_STEPS):
+        weights = weights * (emissions @ (first / np.maximum(weights @ emissions, 1e-300))) / first.sum()
+    return np.asarray(weights / weights.sum())
+
+
+def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Parameters]:
+    """Random models around the frequencies of the symbols, for data whose moments do not show every state."""
+    frequencies = SymbolPairs(n_symbols).update(data).frequencies
+    out = []
+    for i in range(_GUESSES):
+        emissions = frequencies * rng.gamma(0.5, size=(k, n_symbols)) + 1e-2 * frequencies + 1e-12
+        transmat = (0.0 if i % 2 else 0.8) * np.eye(k) + rng.dirichlet(np.ones(k), size=k)
+        transmat /= transmat.sum(axis=1, keepdims=True)
+        emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
+        out.append(HMMParameters(np.full(k, 1.0 / k), transmat, emission))
+    return out
+
+
+def segments(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
+    """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
+    assert data.codes is not None
+    present = data.codes[data.codes < n_symbols]
+    n_segments = max(min(present.size // _SEGMENT, 5_000), 1)
+    parts = present[: n_segments * (present.size // n_segments)].reshape(n_segments, -1)
+    counts = np.array([np.bincount(part, minlength=n_symbols) for part in parts], dtype=np.float64)
+    composition = counts / counts.sum(axis=1, keepdims=True)
+    scaled = composition / np.sqrt(composition.mean(axis=0) + 1e-3 / n_symbols)
+    labels = clusters(scaled, k, rng) if n_segments >= k else rng.integers(k, size=n_segments)
+    emissions = np.eye(k)[labels].T @ counts + counts.sum(axis=0) / counts.sum() + 1e-3
+    transmat = np.full((k, k), 1.0 / (_SEGMENT * k)) + (1 - 1.0 / _SEGMENT) * np.eye(k)
+    emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
+    return HMMParameters(np.full(k, 1.0 / k), transmat, emission)
+
+
+def symbol_starts(
+    data: Sequences, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """Candidates, best first, and the report on the moments."""
+    if k == 1:
+        return [_one_state(data, n_symbols, smoothing)], MomentReport(method="frequencies", n_passes=1)
+    try:
+        candidates, report = _moment_or_window_starts(data, n_symbols, k, smoothing, rng)
+    except MomentError as error:
+        text = (
+            f"the moments do not determine {k} states ({error}) Random guesses were tried instead: lower n_components, "
+            "or compare seeds."
+        )
+        candidates, report = [], MomentReport(method="random guesses", advice=(text,))
+    if not report.advice:
+        ordered, value = by_likelihood(candidates, data)
+        if value > _entropy(data, n_symbols) + _WEAK:
+            return ordered, report
+        # Hardly better than independent symbols: a saddle, or a chain whose states last long and differ little.
+    others = [segments(data, n_symbols, k, smoothing, rng), *guesses(data, n_symbols, k, smoothing, rng)]
+    return best_starts(data, candidates + others), report
+
+
+def _moment_or_window_starts(
+    data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """Windows as views where the symbols are fewer than the states."""
+    pairs = SymbolPairs(n_symbols).update(data)
+    n_seen = int(np.count_nonzero(pairs.frequencies))
+    if n_seen >= k:
+        return moment_starts(symbol_moments(data, pairs, k, rng), k, smoothing, rng)
+    start = window_start(data, n_symbols, k, smoothing, rng)
+    text = (
+        f"{n_seen} different symbols cannot tell {k} states apart: windows of {window_length(n_symbols, k)} symbols "
+        "were used as observations, and random guesses beside them. Compare seeds."
+    )
+    return [start], MomentReport(method="moments of windows", suggested_components=n_seen, advice=(text,))
+
+
+def moment_starts(
+    moments: SymbolMoments, k: int, smoothing: float, rng: np.random.Generator
+) -> tuple[list[Parameters], MomentReport]:
+    """One candidate for each ridge, and the report on the first."""
+    chains = [chain_from_core(moments.second, moments.core, ridge=ridge, rng=rng) for ridge in RIDGES]
+    candidates = [parameters_from(moments, chain, smoothing, _PAIR_STEPS) for chain in chains]
+    return candidates, describe(moments, chains[0], k)
+
+
+def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[Parameters], float]:
+    """Best first, as a sample of the data sees them, and the mean log-likelihood of the best."""
+    sample = sample_of(data, _SAMPLE)
+    recursions = ForwardBackward(sample)
+    scores = [recursions.log_likelihood(candidate) / sample.total_weight for candidate in candidates]
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i])
+    return [candidates[i] for i in order], scores[order[0]]
+
+
+def _entropy(data: Sequences, n_symbols: int) -> float:
+    """Mean log-likelihood of the sample's steps were the symbols independent, missing ones included."""
+    pairs = SymbolPairs(n_symbols).update(sample_of(data, _SAMPLE))
+    frequencies = pairs.frequencies
+    assert data.codes is not None
+    present = float(np.mean(data.codes < n_symbols))
+    return present * float(np.sum(frequencies * np.log(np.where(frequencies > 0, frequencies, 1.0))))
+
+
+def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentReport:
+    """What the pairs and the tensor say, with advice where the pairs show fewer states."""
+    spectrum, noise = moments.basis.spectrum, moments.basis.noise
+    shown = int(np.sum(spectrum > noise))
+    advice: tuple[str, ...] = ()
+    if spectrum[k - 1] <= noise:
+        advice = (
+            f"correlation {k} between one step and the next, {spectrum[k - 1]:.3g}, is within the noise ({noise:.3g}): "
+            f"pairs of symbols show about {shown} states. Lower n_components, or use more data.",
+        )
+    return MomentReport(
+        spectrum=spectrum,
+        gap=float(1 - spectrum[k] / spectrum[k - 1]) if k < spectrum.size and spectrum[k - 1] > 0 else 1.0,
+        condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
+        residual=chain.decomposition.residual,
+        clipped_mass=chain.clipped_mass,
+        suggested_components=shown,
+        advice=advice,
+        details={
+            "noise": noise,
+            "certificate": chain.decomposition.certificate,
+            "decomposition": chain.decomposition.status,
+        },
+    )
+
+
+def _one_state(data: Sequences, n_symbols: int, smoothing: float) -> Parameters:
+    emission: Any = CategoricalEmission(SymbolPairs(n_symbols).update(data).frequencies[None], smoothing)
+    return HMMParameters(np.ones(1), np.ones((1, 1)), emission)

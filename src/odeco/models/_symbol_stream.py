@@ -1,0 +1,73 @@
+"""The state of `CategoricalHMM.partial_fit`: the first steps, and moments of everything on a basis found in them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.models._symbol_chain import SymbolBasis, symbol_basis
+from odeco.models._symbol_starts import Parameters, SymbolMoments, by_likelihood, moment_starts
+from odeco.models.hmm_base import MomentReport
+from odeco.moments.sequences import SymbolPairs, SymbolTriples
+from odeco.sources.sequences import Sequences, first_steps, followed_by
+
+Floats = NDArray[np.float64]
+
+HEAD_STEPS = 50_000
+
+
+class SymbolStream:
+    """Sequences that arrive in any division; memory stays bounded.
+
+    `head` are the first `HEAD_STEPS` steps; `triples` is None while they are all there is, then the third moments of
+    all sequences on twice as many directions as there are states, found in the head.
+    """
+
+    def __init__(self, n_symbols: int, n_components: int, seed: int) -> None:
+        self.n_symbols, self.n_components, self.seed = n_symbols, n_components, seed
+        self.pairs = SymbolPairs(n_symbols)
+        self.triples: SymbolTriples | None = None
+        self._head: Sequences | None = None
+
+    @property
+    def head(self) -> Sequences:
+        """The steps that are kept."""
+        if self._head is None:
+            raise ValueError("nothing has been added yet.")
+        return self._head
+
+    def update(self, data: Sequences) -> Self:
+        """Add whole sequences."""
+        self.pairs.update(data)
+        if self.triples is not None:
+            self.triples.update(data)
+            return self
+        joined = data if self._head is None else followed_by(self._head, data)
+        self._head = first_steps(joined, HEAD_STEPS)
+        if len(joined) > HEAD_STEPS:
+            rng = np.random.default_rng(self.seed)
+            basis = symbol_basis(SymbolPairs(self.n_symbols).update(self._head), 2 * self.n_components, rng)
+            self.triples = SymbolTriples(basis.vectors).update(joined)
+        return self
+
+    def moments(self) -> SymbolMoments:
+        """Pairs of everything, and the triples on the part of the basis that these pairs show best."""
+        assert self.triples is not None
+        wide = self.triples.basis
+        best = symbol_basis(self.pairs, self.n_components, np.random.default_rng(self.seed))
+        # Coefficients of the best directions on the wide basis, in the metric of the frequencies.
+        scaled = np.sqrt(self.pairs.frequencies)[:, None]
+        coefficients = np.linalg.lstsq(scaled * wide, scaled * best.vectors, rcond=None)[0]
+        coefficients[:, 0] = np.eye(len(coefficients))[0]
+        core = np.einsum("abc,ai,bj,cl->ijl", self.triples.core, *([coefficients] * 3), optimize=True)
+        basis = SymbolBasis(wide @ coefficients, best.spectrum, best.noise)
+        return SymbolMoments(self.pairs, basis, core)
+
+
+def stream_starts(stream: SymbolStream, smoothing: float) -> tuple[list[Parameters], MomentReport]:
+    """The moment estimates of everything seen, best first on the steps kept."""
+    rng = np.random.default_rng(stream.seed)
+    candidates, report = moment_starts(stream.moments(), stream.n_components, smoothing, rng)
+    return by_likelihood(candidates, stream.head)[0], report

@@ -1,0 +1,153 @@
+"""Hidden Markov models of symbols: moments of consecutive triples, then Baum-Welch."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from odeco._random import RandomState, as_generator
+from odeco.models._symbol_starts import symbol_starts
+from odeco.models._symbol_stream import SymbolStream, stream_starts
+from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
+from odeco.refinement.categorical_emission import CategoricalEmission
+from odeco.sources.sequences import Sequences, as_symbols, join_sequences
+
+Floats = NDArray[np.float64]
+
+
+class CategoricalHMM(HiddenMarkovModel):
+    """A hidden Markov chain whose states emit symbols 0 to d - 1 (section 3.3.3, Proposition 3.4).
+
+    Parameters
+    ----------
+    n_components : int
+        Number of states k.
+    n_features : int, optional
+        Size d of the alphabet; the largest symbol seen plus one by default.
+    refine : {"auto", "baum-welch", None}
+        What polishes the moment estimate: accelerated Baum-Welch, or nothing (the paper's pure estimate).
+    smoothing : float
+        Pseudo-count of each symbol in each state and of each transition.
+    max_iter : int
+        Passes of Baum-Welch at most.
+    tol : float
+        Gain of the log-likelihood per observation, in nats, below which Baum-Welch ends.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    startprob_ : (k,)
+    transmat_ : (k, k)
+        ``transmat_[i, j]`` is the probability of going from i to j: rows sum to 1, as in hmmlearn. The paper's T is its
+        transpose. States come in the order of their stationary probability, largest first.
+    emissionprob_ : (k, d)
+        Probabilities of the symbols in each state.
+    monitor_ : ConvergenceMonitor
+    diagnostics_ : Diagnostics
+    n_symbols_ : int
+        Size of the alphabet.
+    n_features_in_ : int
+        Columns of X: 1.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_features: int | None = None,
+        refine: str | None = "auto",
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        self.refine = refine
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
+        joined = join_sequences(X, lengths, weights)
+        symbols = as_symbols(joined.array)
+        if reset:
+            self.n_features_in_ = 1
+            self.n_symbols_ = _alphabet(symbols, self.n_features)
+        d = self.n_symbols_
+        largest = int(symbols.max())
+        if largest >= d:
+            raise ValueError(
+                f"X holds the symbol {largest}, but the model knows {d} symbols, 0 to {d - 1}. Give n_features before "
+                "fitting where later data may hold more, or -1 for what is not known."
+            )
+        codes = np.where(symbols < 0, d, symbols).astype(np.int32)
+        return Sequences(np.append(np.arange(d), -1), codes, joined.offsets, joined.weights)
+
+    def partial_fit(
+        self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add whole sequences, and fit to all seen since the first call (or the first after `fit`).
+
+        The first 50,000 steps are kept: up to there the result is that of `fit`. Later sequences enter the moments and
+        are dropped, and the result is the moment estimate of everything: Baum-Welch would need them again. How the
+        sequences are divided into calls makes no difference. Give `n_features` where later symbols may be larger.
+        """
+        self._check_options()
+        stream: SymbolStream | None = getattr(self, "_stream", None)
+        data = self._encode(X, lengths, sequence_weight, reset=stream is None)
+        if stream is None:
+            seed = int(as_generator(self.random_state).integers(2**31))
+            stream = SymbolStream(self.n_symbols_, self.n_components, seed)
+        self._stream = stream.update(data)
+        if stream.triples is None or self.n_components == 1:
+            return self._fit(stream.head, as_generator(stream.seed))
+        starts, report = stream_starts(stream, self.smoothing)
+        self._adopt(starts[0], None, stream.head, report)
+        return self
+
+    @classmethod
+    def from_hmmlearn(cls, peer: Any) -> Self:
+        """A fitted model with the parameters of a fitted `hmmlearn.hmm.CategoricalHMM`."""
+        model = cls(peer.n_components, n_features=int(np.shape(peer.emissionprob_)[1]))
+        model.startprob_, model.transmat_ = np.array(peer.startprob_), np.array(peer.transmat_)
+        model.emissionprob_ = np.array(peer.emissionprob_)
+        model.n_symbols_, model.n_features_in_ = model.emissionprob_.shape[1], 1
+        return model
+
+    def to_hmmlearn(self) -> Any:
+        """A fitted `hmmlearn.hmm.CategoricalHMM` with these parameters (needs hmmlearn)."""
+        from hmmlearn.hmm import CategoricalHMM as Peer  # type: ignore[import-untyped]
+
+        parameters = self._parameters()
+        peer = Peer(self.n_components, n_features=self.n_symbols_)
+        peer.startprob_, peer.transmat_ = parameters.startprob, parameters.transmat
+        peer.emissionprob_ = np.asarray(self.emissionprob_)
+        return peer
+
+    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
+        return symbol_starts(data, self.n_symbols_, self.n_components, smoothing=self.smoothing, rng=rng)
+
+    def _emission(self) -> CategoricalEmission:
+        return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)
+
+    def _set_emission(self, emission: CategoricalEmission) -> None:
+        self.emissionprob_ = emission.probabilities
+
+    def _expected_observation(self, states: Floats) -> Floats:
+        return np.asarray(states @ self.emissionprob_)
+
+
+def _alphabet(symbols: NDArray[np.int64], given: int | None) -> int:
+    """Number of symbols: as given, or the largest plus one."""
+    largest = int(symbols.max())
+    if largest < 0:
+        raise ValueError("X holds no symbol: every observation is missing.")
+    if given is None:
+        return largest + 1
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise ValueError(f"n_features must be None or a positive integer, got {given!r}.")
+    return int(given)

@@ -1,0 +1,280 @@
+"""What the hidden Markov models share: hmmlearn's manners over moments, Baum-Welch and the compiled recursions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState, as_generator
+from odeco.diagnostics import Diagnostics, warn_all
+from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.forward_backward import ForwardBackward
+from odeco.refinement.hmm import Smoothing, baum_welch
+from odeco.refinement.loop import Refined, StopReason, Trace
+from odeco.refinement.viterbi import best_path
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+Parameters = HMMParameters[Any]
+Algorithm = Literal["viterbi", "map"]
+
+
+@dataclass(frozen=True, eq=False)
+class MomentReport:
+    """What the moments of a fit say of themselves; see `odeco.diagnostics.Diagnostics`."""
+
+    spectrum: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    gap: float = float("nan")
+    condition: float = float("nan")
+    residual: float = float("nan")
+    clipped_mass: float = 0.0
+    suggested_components: int | None = None
+    method: str = "moments"
+    n_passes: int = 2
+    advice: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class ConvergenceMonitor:
+    """What Baum-Welch did, under the names of hmmlearn's monitor.
+
+    Attributes
+    ----------
+    history : list of float
+        Log-likelihood (plus log prior) of all observations before each pass that was kept: it never falls.
+    iter : int
+        Passes over the data.
+    converged : bool
+    tol : float
+        In nats per observation.
+    n_iter : int
+        Passes at most.
+    """
+
+    history: list[float]
+    iter: int
+    converged: bool
+    tol: float
+    n_iter: int
+
+
+class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
+    """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
+
+    n_components: int
+    refine: str | None
+    smoothing: float
+    max_iter: int
+    tol: float
+    random_state: RandomState
+    startprob_: Floats
+    transmat_: Floats
+    n_features_in_: int
+
+    @abstractmethod
+    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
+        """Clean sequences; with `reset` what a fit learns of the observations' form is set."""
+
+    @abstractmethod
+    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
+        """Parameters from the moments, best first, and what to say of them; never empty."""
+
+    @abstractmethod
+    def _emission(self) -> Emission:
+        """The emissions of the learned attributes."""
+
+    @abstractmethod
+    def _set_emission(self, emission: Any) -> None:
+        """Set the learned attributes of the emissions."""
+
+    @abstractmethod
+    def _expected_observation(self, states: Floats) -> NDArray[Any]:
+        """Distribution or mean of an observation for each distribution of the state (m, k)."""
+
+    # Fitting
+
+    def fit(self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None) -> Self:
+        """Fit to sequences: (X, lengths) as in hmmlearn, or a list of them; `sequence_weight` has a number for each."""
+        self._check_options()
+        self._forget()
+        data = self._encode(X, lengths, sequence_weight, reset=True)
+        return self._fit(data, as_generator(self.random_state))
+
+    def _fit(self, data: Sequences, rng: np.random.Generator) -> Self:
+        """Start from the moments, then Baum-Welch where it is asked for."""
+        starts, report = self._starts(data, rng)
+        if self.refine is None:
+            self._adopt(starts[0], None, data, report)
+            return self
+        refined = baum_welch(data, starts[0], smoothing=self._chain_smoothing(), max_iter=self.max_iter, tol=self.tol)
+        self._adopt(refined.state, refined, data, report)
+        return self
+
+    def _chain_smoothing(self) -> Smoothing:
+        return Smoothing(0.0, self.smoothing)
+
+    def _check_options(self) -> None:
+        if (
+            isinstance(self.n_components, bool)
+            or not isinstance(self.n_components, (int, np.integer))
+            or self.n_components < 1
+        ):
+            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        if self.refine not in (None, "auto", "baum-welch"):
+            raise ValueError(f"refine must be None, 'auto' or 'baum-welch', got {self.refine!r}.")
+        if self.refine is not None and not self.max_iter >= 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}; use refine=None for moments alone.")
+        if not 0 <= self.smoothing < np.inf:
+            raise ValueError(f"smoothing must be 0 or a positive number, got {self.smoothing!r}.")
+
+    def _adopt(
+        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Sequences, report: MomentReport
+    ) -> None:
+        """Set everything that a fit learns, states in order of their stationary probability."""
+        order = np.argsort(-stationary_distribution(parameters.transmat), kind="stable")
+        parameters = parameters.permute(order)
+        self.startprob_, self.transmat_ = parameters.startprob, parameters.transmat
+        self._set_emission(parameters.emission)
+        trace = refined.trace if refined else Trace((), 0, StopReason.NOT_WATCHED)
+        total = data.total_weight
+        self.monitor_ = ConvergenceMonitor(
+            [float(value * total) for value in trace.values], trace.n_iter, trace.converged, self.tol, self.max_iter
+        )
+        self.n_iter_ = trace.n_iter
+        method = report.method if refined is None else f"{report.method}, then {trace.n_iter} Baum-Welch passes"
+        self.diagnostics_ = warn_all(
+            Diagnostics(
+                n_components=self.n_components,
+                spectrum=report.spectrum,
+                gap=report.gap,
+                condition=report.condition,
+                residual=report.residual,
+                clipped_mass=report.clipped_mass,
+                suggested_components=report.suggested_components,
+                method=method,
+                n_passes=report.n_passes,
+                advice=report.advice,
+                details={"refinement": trace, **report.details},
+            ),
+            stacklevel=4,
+        )
+
+    def _forget(self) -> None:
+        if hasattr(self, "_stream"):
+            del self._stream
+
+    def _parameters(self) -> Parameters:
+        check_is_fitted(self, "transmat_")
+        start, transmat = np.asarray(self.startprob_, dtype=np.float64), np.asarray(self.transmat_, dtype=np.float64)
+        return HMMParameters(start, transmat, self._emission())
+
+    def _recursions(self, X: Any, lengths: ArrayLike | None) -> tuple[ForwardBackward, Parameters]:
+        parameters = self._parameters()
+        return ForwardBackward(self._encode(X, lengths, None, reset=False)), parameters
+
+    # Judging and decoding
+
+    def score(self, X: Any, lengths: ArrayLike | None = None) -> float:
+        """Log-likelihood of all sequences together."""
+        recursions, parameters = self._recursions(X, lengths)
+        return recursions.log_likelihood(parameters)
+
+    def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> tuple[float, Floats]:
+        """Log-likelihood of all sequences, and the posterior of the state of each step given its sequence, (n, k)."""
+        recursions, parameters = self._recursions(X, lengths)
+        return recursions.posteriors(parameters)
+
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Floats:
+        """Posterior of the state of each step given its whole sequence, (n, k)."""
+        return self.score_samples(X, lengths)[1]
+
+    def filter_proba(self, X: Any, lengths: ArrayLike | None = None) -> Floats:
+        """Probabilities of the state of each step given the observations up to it alone, (n, k)."""
+        recursions, parameters = self._recursions(X, lengths)
+        return recursions.filtered(parameters)[1]
+
+    def predict_next(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
+        """What follows each step, as the observations up to it tell: row t looks at nothing after t of its sequence.
+
+        Probabilities of the next symbol for a categorical model, the mean of the next observation for the others.
+        """
+        return self._expected_observation(self.filter_proba(X, lengths) @ self.transmat_)
+
+    def decode(
+        self, X: Any, lengths: ArrayLike | None = None, algorithm: Algorithm = "viterbi"
+    ) -> tuple[float, NDArray[np.int64]]:
+        """A log probability and states: the best sequence of states ("viterbi") or the best state of each step ("map").
+
+        As in hmmlearn the number is the joint log probability of states and observations for "viterbi", and the sum of
+        the posterior probabilities of the chosen states for "map".
+        """
+        if algorithm == "viterbi":
+            parameters = self._parameters()
+            return best_path(self._encode(X, lengths, None, reset=False), parameters)
+        if algorithm == "map":
+            posteriors = self.predict_proba(X, lengths)
+            return float(posteriors.max(axis=1).sum()), np.asarray(posteriors.argmax(axis=1))
+        raise ValueError(f"algorithm must be 'viterbi' or 'map', got {algorithm!r}.")
+
+    def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The best sequence of states (Viterbi)."""
+        return self.decode(X, lengths)[1]
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None, currstate: int | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Draw one sequence: observations (n, d) and states (n,); `currstate` is the state of the first step."""
+        from odeco.simulate import markov_chain
+
+        parameters = self._parameters()
+        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        states = markov_chain(
+            n_samples, parameters.transmat, start=parameters.startprob, first_state=currstate, random_state=rng
+        )
+        observations = parameters.emission.draw(states, rng)
+        return observations.reshape(n_samples, -1), states
+
+    def get_stationary_distribution(self) -> Floats:
+        """The distribution of states that a step of the chain does not change, (k,)."""
+        check_is_fitted(self, "transmat_")
+        return stationary_distribution(self.transmat_)
+
+    def aic(self, X: Any, lengths: ArrayLike | None = None) -> float:
+        """Akaike information criterion: lower is better."""
+        return -2 * self.score(X, lengths) + 2 * self._n_parameters()
+
+    def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
+        """Bayesian information criterion: lower is better; counts the steps of all sequences."""
+        recursions, parameters = self._recursions(X, lengths)
+        return -2 * recursions.log_likelihood(parameters) + self._n_parameters() * float(np.log(len(recursions.data)))
+
+    def _n_parameters(self) -> int:
+        k = self.startprob_.size
+        return k - 1 + k * (k - 1) + self._emission().n_parameters
+
+
+def stationary_distribution(transmat: ArrayLike) -> Floats:
+    """The w with ``w = w @ transmat`` that a chain with equally likely first states tends to, on average.
+
+    One eigenvalue problem would do for an irreducible chain. Chains with absorbing or periodic parts have several
+    answers, or eigenvalues of modulus 1 besides it: repeated squaring of the lazy chain (T + I) / 2 settles on one.
+    """
+    chain = (np.asarray(transmat, dtype=np.float64) + np.eye(len(np.asarray(transmat)))) / 2
+    for _ in range(60):
+        squared = chain @ chain
+        squared /= squared.sum(axis=1, keepdims=True)
+        if np.abs(squared - chain).max() < 1e-15:
+            break
+        chain = squared
+    weights = np.maximum(chain.mean(axis=0), 0.0)
+    return np.asarray(weights / weights.sum())

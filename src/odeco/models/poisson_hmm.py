@@ -1,0 +1,138 @@
+"""Hidden Markov models of counts: Poisson observations (section 3.3.3 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco._random import RandomState
+from odeco.models._feature_chain import Chain
+from odeco.models._feature_hmm import FeatureHMM
+from odeco.moments.sequence_features import FeatureBasis
+from odeco.refinement.emissions_poisson import PoissonEmission
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+_LEAST_START = 0.02  # of the mean of its column: the least rate of a start
+
+
+class PoissonHMM(FeatureHMM):
+    """A hidden Markov model whose observations are counts, independent Poisson in each column given the state.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of states k.
+    refine : {"auto", "baum-welch"} or None
+        None: the moment estimate alone.
+    smoothing : float
+        Pseudo-count added to each transition.
+    max_iter, tol : int, float
+        Passes of Baum-Welch over the data at most; gain in nats per step below which it ends.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    startprob_ : (k,)
+    transmat_ : (k, k)
+        Rows sum to 1, as in hmmlearn: the transpose of the paper's T.
+    lambdas_ : (k, n_features)
+        Rates.
+    monitor_ : ConvergenceMonitor
+    n_iter_ : int
+    diagnostics_ : Diagnostics
+
+    Notes
+    -----
+    NaN marks a missing count. Counts are integers; states come in order of their stationary probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco import PoissonHMM
+    >>> rng = np.random.default_rng(0)
+    >>> busy = np.repeat(rng.random(100) < 0.4, 50)
+    >>> x = rng.poisson(np.where(busy, 9.0, 3.0))[:, None]
+    >>> PoissonHMM(2, random_state=0).fit(x).lambdas_.ravel().round().tolist()
+    [3.0, 9.0]
+    """
+
+    lambdas_: Floats
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        refine: str | None = "auto",
+        smoothing: float = 0.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.refine = refine
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @classmethod
+    def from_hmmlearn(cls, peer: Any) -> Self:
+        """A fitted model with the parameters of a fitted `hmmlearn.hmm.PoissonHMM`."""
+        model = cls(peer.n_components)
+        model.startprob_, model.transmat_ = np.array(peer.startprob_), np.array(peer.transmat_)
+        model.lambdas_ = np.array(peer.lambdas_)
+        model.n_features_in_ = model.lambdas_.shape[1]
+        return model
+
+    def to_hmmlearn(self) -> Any:
+        """A fitted `hmmlearn.hmm.PoissonHMM` with these parameters (needs hmmlearn)."""
+        from hmmlearn.hmm import PoissonHMM as Peer  # type: ignore[import-untyped]
+
+        parameters = self._parameters()
+        peer = Peer(self.n_components)
+        peer.n_features = self.n_features_in_
+        peer.startprob_, peer.transmat_ = parameters.startprob, parameters.transmat
+        peer.lambdas_ = self.lambdas_
+        return peer
+
+    def _check_values(self, values: Floats) -> None:
+        seen = values[~np.isnan(values)]
+        if (seen < 0).any():
+            raise ValueError(f"X must hold counts, found {seen.min():g}: counts are not negative (NaN: missing).")
+        if (seen != np.floor(seen)).any():
+            found = seen[seen != np.floor(seen)][0]
+            raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
+
+    def _packed(self, values: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Sequences:
+        """Of single counts each distinct one is kept once."""
+        if values.shape[1] == 1:
+            distinct, codes = np.unique(values[:, 0], return_inverse=True)
+            if 4 * distinct.size <= len(values):
+                return Sequences(distinct[:, None], codes.astype(np.int32), offsets, weights)
+        return Sequences(values, None, offsets, weights)
+
+    def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
+        mean = np.nanmean(values, axis=0)
+        floor = 1e-10 * max(float(mean.max()), 1e-100)
+        return PoissonEmission(np.tile(np.maximum(mean, floor), (self.n_components, 1)), floor)
+
+    def _lifted(self, chain: Chain, basis: FeatureBasis, template: PoissonEmission) -> PoissonEmission:
+        """Rates from E[y | h], y the standard coordinates of the features."""
+        d = template.rates.shape[1]
+        y = (basis.mean + (basis.lift @ chain.vectors[1:]).T)[:, :d]
+        rates = basis.features.center + y / np.diagonal(basis.features.axes)
+        return replace(template, rates=np.maximum(rates, np.maximum(_LEAST_START * template.rates, template.floor)))
+
+    def _emission(self) -> PoissonEmission:
+        return PoissonEmission(np.maximum(np.asarray(self.lambdas_, dtype=np.float64), 1e-300))
+
+    def _set_emission(self, emission: PoissonEmission) -> None:
+        self.lambdas_ = emission.rates
+
+    def _expected_observation(self, states: Floats) -> Floats:
+        return states @ self.lambdas_

@@ -1,0 +1,258 @@
+"""Moments of consecutive real observations, through features: pairs to find a basis, triples on it.
+
+Means alone do not see states that differ in their variances, and the moments of raw observations are noisy where tails
+are heavy. So an observation becomes a vector of features (Proposition 3.4 holds for any function of x_t), whitened by
+their covariance, and only the k - 1 directions that predict the next step best are kept, with the constant 1 before
+them: the triples are k x k x k, whatever d is, and cost n k^3 / BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_REACH = 6.0  # deviations: what lies farther says no more than that it is far
+_BLOCK = 4096  # steps whose outer products are formed at a time
+_FEWEST_FEATURES = 60
+_MOST_PRODUCTS = 120
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """Functions of one observation: in each axis powers, bounded bumps, a logarithm of scale, steps at quantiles.
+
+    Attributes
+    ----------
+    center, axes : (d,), (d, d)
+        ``(x - center) @ axes`` are the standard coordinates y.
+    knots : (q, d)
+        Where the steps rise in each coordinate.
+    products : (m, 2)
+        Pairs of coordinates whose products are features: states may differ in correlations alone.
+    """
+
+    center: Floats = field(repr=False)
+    axes: Floats = field(repr=False)
+    knots: Floats = field(repr=False)
+    products: NDArray[np.intp] = field(repr=False)
+
+    def coordinates(self, values: Floats) -> Floats:
+        """Standard coordinates (m, d), missing ones 0, far ones drawn in."""
+        centred = values - self.center
+        np.copyto(centred, 0.0, where=np.isnan(centred))
+        return np.clip(centred @ self.axes, -_REACH, _REACH)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Features (m, f): first y and y^2, (d) each, then the products, then the rest."""
+        y = self.coordinates(values)
+        squares = y * y
+        crossed = y[:, self.products[:, 0]] * y[:, self.products[:, 1]]
+        wide = 1.0 / (1.0 + squares)
+        parts = [y, squares, crossed, _step(2 * y), np.log(squares + 0.05), wide * wide, 1.0 / (1.0 + 8.0 * squares)]
+        parts += [_step(2 * (y - knot)) for knot in self.knots]
+        return np.hstack(parts)
+
+
+def _step(u: Floats) -> Floats:
+    """A smooth step from -1 to 1, without a transcendental function: features are half of the time of a pass."""
+    return np.asarray(u / (1.0 + np.abs(u)))
+
+
+def learn_map(values: Floats, *, correlated: bool = False) -> FeatureMap:
+    """A map for data like these: columns standardized, or whitened where states have covariances of their own."""
+    d = values.shape[1]
+    center = np.nanmean(values, axis=0)
+    centred = np.where(np.isnan(values), 0.0, values - center)
+    if correlated:
+        eigenvalues, vectors = np.linalg.eigh(centred.T @ centred / len(values))
+        axes = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)))
+    else:
+        deviations = np.sqrt(np.mean(centred**2, axis=0))
+        axes = np.diag(1.0 / np.where(deviations > 0, deviations, 1.0))
+    n_knots = max(0, -(-_FEWEST_FEATURES // d) - 6)
+    levels = (np.arange(n_knots) + 0.5) / max(n_knots, 1)
+    knots = np.quantile(centred @ axes, levels, axis=0) if n_knots else np.empty((0, d))
+    first, second = np.triu_indices(d if correlated else 0, 1)
+    return FeatureMap(center, axes, knots, np.column_stack([first, second])[:_MOST_PRODUCTS])
+
+
+class FeaturePairs:
+    """Sums of features and of their products with themselves and with the next step's: what a basis is learned from."""
+
+    def __init__(self, features: FeatureMap) -> None:
+        self.features = features
+        size = features(features.center[None]).shape[1]
+        self.weight, self.pair_weight = 0.0, 0.0
+        self.total, self.square, self.lagged = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
+
+    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
+        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
+        for block in _blocks(len(values), 1):
+            f, w = self.features(values[block]), weights[block]
+            own = len(f) if block.stop == len(values) else len(f) - 1  # the last one is the first of the next block
+            pair = np.where(linked[block][:-1], np.minimum(w[:-1], w[1:]), 0.0)
+            self.total += w[:own] @ f[:own]
+            self.square += (f[:own] * w[:own, None]).T @ f[:own]
+            self.lagged += (f[:-1] * pair[:, None]).T @ f[1:]
+            self.weight += w[:own].sum()
+            self.pair_weight += pair.sum()
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, which has the same features."""
+        _same(self.features, other.features)
+        for name in ("total", "square", "lagged", "weight", "pair_weight"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def basis(
+        self, n_components: int, columns: NDArray[np.bool_] | None = None, *, least_variance: float = 1e-2
+    ) -> FeatureBasis:
+        """The k - 1 directions of largest correlation with the next step, either way, after whitening.
+
+        Directions of less than `least_variance` of the largest are left out: whitened, they are noise of the tails.
+        """
+        size = len(self.total)
+        columns = np.ones(size, dtype=bool) if columns is None else columns
+        mean = self.total / self.weight
+        covariance = (self.square / self.weight - np.outer(mean, mean))[np.ix_(columns, columns)]
+        lagged = (self.lagged / self.pair_weight - np.outer(mean, mean))[np.ix_(columns, columns)]
+        values, vectors = np.linalg.eigh(covariance)
+        kept = values > least_variance * max(values[-1], 1e-6)
+        root = np.sqrt(values[kept])
+        whitener = vectors[:, kept] / root
+        white = whitener.T @ lagged @ whitener
+        left, spectrum, _ = np.linalg.svd(np.hstack([white, white.T]), full_matrices=False)
+        left = left[:, : n_components - 1]
+        projection = np.zeros((size, left.shape[1]))
+        projection[columns] = whitener @ left
+        # E[f z'] is the lift of features on the columns, and a regression for those outside of them.
+        lift = (self.square / self.weight - np.outer(mean, mean)) @ projection
+        return FeatureBasis(self.features, mean, projection, lift, spectrum / np.sqrt(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBasis:
+    """A small common basis of the features: ``z = [1, projection' (f - mean)]``; ``E[f | h] = mean + lift E[z | h]``.
+
+    ``spectrum`` are the correlations of one step with the next, largest first: k - 1 of them have to stand out.
+    """
+
+    features: FeatureMap
+    mean: Floats = field(repr=False)
+    projection: Floats = field(repr=False)
+    lift: Floats = field(repr=False)
+    spectrum: Floats = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Length of z, the constant included."""
+        return 1 + int(self.projection.shape[1])
+
+    def __call__(self, values: Floats) -> Floats:
+        """z of each step, (m, size)."""
+        return self.project(self.features(values))
+
+    def project(self, features: Floats) -> Floats:
+        """z of features (m, f), (m, size)."""
+        out = np.empty((len(features), self.size))
+        out[:, 0] = 1.0
+        np.matmul(features, self.projection, out=out[:, 1:])
+        out[:, 1:] -= self.mean @ self.projection
+        return out
+
+
+class FeatureTriples:
+    """Sums over consecutive triples of z1 (x) z2 (x) z3, and over pairs of z1 (x) z2, on a fixed basis."""
+
+    def __init__(self, basis: FeatureBasis) -> None:
+        k = basis.size
+        self.basis = basis
+        self.n = 0
+        self.pair_weight, self.triple_weight = 0.0, 0.0
+        self.pairs, self.triples = np.zeros((k, k)), np.zeros((k, k, k))
+
+    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
+        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
+        update_triples([self], values, linked, weights)
+        return self
+
+    def sums(
+        self, z: Floats, linked: NDArray[np.bool_], weights: Floats, *, last: bool
+    ) -> tuple[Floats, Floats, float, float]:
+        """What a block of z adds; unless it is the last, its last pair belongs to the next block."""
+        k = z.shape[1]
+        pair = np.where(linked[:-1], np.minimum(weights[:-1], weights[1:]), 0.0)
+        triple = np.minimum(pair[:-1], pair[1:])
+        if not last:
+            pair[-1] = 0.0
+        outer = ((z[:-2] * triple[:, None])[:, :, None] * z[1:-1, None, :]).reshape(-1, k * k)
+        return (z[:-1] * pair[:, None]).T @ z[1:], (outer.T @ z[2:]).reshape(k, k, k), pair.sum(), triple.sum()
+
+    def add(self, sums: tuple[Floats, Floats, float, float]) -> None:
+        """Add what `sums` has given."""
+        self.pairs += sums[0]
+        self.triples += sums[1]
+        self.pair_weight += sums[2]
+        self.triple_weight += sums[3]
+
+    def merge(self, other: Self) -> Self:
+        """Add the sums of ``other``, which is on the same basis."""
+        _same(self.basis.features, other.basis.features)
+        if not np.array_equal(self.basis.projection, other.basis.projection):
+            raise ValueError("cannot merge moments of different bases: learn one basis before the data are split.")
+        for name in ("pairs", "triples", "pair_weight", "triple_weight", "n"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    def read(self) -> tuple[Floats, Floats]:
+        """E[z1 (x) z2] and E[z1 (x) z2 (x) z3]."""
+        return self.pairs / self.pair_weight, self.triples / self.triple_weight
+
+
+def update_triples(
+    all_sums: Sequence[FeatureTriples], values: Floats, linked: NDArray[np.bool_], weights: Floats
+) -> None:
+    """Add steps to triples on several bases of the same features, which are computed once; threads over blocks."""
+    from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+
+    if not all_sums:
+        return
+    blocks = _blocks(len(values), 2)
+    n_parts = max(1, min(thread_count(), len(blocks)))
+    edges = np.linspace(0, len(blocks), n_parts + 1).astype(int)
+
+    def part(i: int) -> list[list[tuple[Floats, Floats, float, float]]]:
+        out = []
+        for block in blocks[edges[i] : edges[i + 1]]:
+            features, last = all_sums[0].basis.features(values[block]), block.stop == len(values)
+            projected = [sums.basis.project(features) for sums in all_sums]
+            parts = zip(all_sums, projected, strict=True)
+            out.append([sums.sums(z, linked[block], weights[block], last=last) for sums, z in parts])
+        return out
+
+    with single_threaded_blas():
+        results = [block for part_of in map_parts(part, n_parts) for block in part_of]
+    for block in results:
+        for sums, found in zip(all_sums, block, strict=True):
+            sums.add(found)
+    for sums in all_sums:
+        sums.n += len(values)
+
+
+def _blocks(n: int, overlap: int) -> list[slice]:
+    """Slices of fixed length that share ``overlap`` steps with the next; every run of overlap + 1 steps is in one."""
+    starts = range(0, max(n - overlap, 1), _BLOCK)
+    return [slice(start, min(start + _BLOCK + overlap, n)) for start in starts]
+
+
+def _same(first: FeatureMap, second: FeatureMap) -> None:
+    for name in ("center", "axes", "knots", "products"):
+        if not np.array_equal(getattr(first, name), getattr(second, name)):
+            raise ValueError("cannot merge moments of different features: learn one map before the data are split.")

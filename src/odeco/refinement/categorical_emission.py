@@ -1,0 +1,69 @@
+"""Emissions of symbols: one distribution over the alphabet for each state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.refinement.emissions import Emission, Statistics
+from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
+from odeco.simulate import draw_symbols
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalEmission(Emission):
+    """Probabilities (k, d) of the symbols 0 to d - 1 in each state; -1 is a missing symbol.
+
+    Attributes
+    ----------
+    probabilities : (k, d)
+        Rows sum to 1.
+    smoothing : float
+        Pseudo-count of each symbol in each state: a Dirichlet(1 + smoothing) prior.
+    """
+
+    probabilities: Floats = field(repr=False)
+    smoothing: float = 0.0
+
+    @property
+    def n_components(self) -> int:
+        return int(self.probabilities.shape[0])
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.probabilities.size - self.n_components)
+
+    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
+        present = observations >= 0
+        rows = np.ones((observations.shape[0], self.n_components))
+        rows[present] = self.probabilities.T[observations[present]]
+        return rows, np.zeros(rows.shape[0])
+
+    def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
+        present = observations >= 0
+        counts = np.zeros((self.probabilities.shape[1], self.n_components))
+        np.add.at(counts, observations[present], weights[present])
+        return (counts.T,)
+
+    def maximize(self, statistics: Statistics) -> Self:
+        return type(self)(mean_rows(statistics[0], self.smoothing, self.probabilities), self.smoothing)
+
+    def log_prior(self) -> float:
+        return log_dirichlet(self.probabilities, self.smoothing)
+
+    def pack(self) -> Floats:
+        return pack_simplex(self.probabilities)
+
+    def unpack(self, vector: Floats) -> Self:
+        return type(self)(unpack_simplex(vector, self.probabilities.shape), self.smoothing)
+
+    def permute(self, order: NDArray[np.intp]) -> Self:
+        return type(self)(self.probabilities[order], self.smoothing)
+
+    def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
+        return draw_symbols(self.probabilities, states, rng)

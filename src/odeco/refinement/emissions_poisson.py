@@ -1,0 +1,85 @@
+"""Poisson emissions of hidden Markov models: independent counts in each column; entries may be missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from odeco.refinement.emissions import Emission, Statistics
+
+Floats = NDArray[np.float64]
+
+_LEAST_WEIGHT = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonEmission(Emission):
+    """Rates of each state and column.
+
+    Attributes
+    ----------
+    rates : (k, d)
+    floor : float
+        Least rate: a state that never saw a count in a column must not exclude one forever.
+    """
+
+    rates: Floats = field(repr=False)
+    floor: float = 1e-10
+
+    @property
+    def n_components(self) -> int:
+        return int(self.rates.shape[0])
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.rates.size)
+
+    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
+        counts, present = _present(observations)
+        rows = counts @ np.log(self.rates).T
+        rows -= self.rates.sum(axis=1) if present is None else present @ self.rates.T
+        top = rows.max(axis=1)
+        rows -= top[:, None]
+        np.exp(rows, out=rows)
+        return rows, top - gammaln(counts + 1.0).sum(axis=1)
+
+    def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
+        """Weights (k, d) and weighted counts (k, d), over what is there."""
+        counts, present = _present(observations)
+        if present is None:
+            totals = np.repeat(weights.sum(axis=0)[:, None], counts.shape[1], axis=1)
+        else:
+            totals = weights.T @ present
+        return totals, weights.T @ counts
+
+    def maximize(self, statistics: Statistics) -> Self:
+        totals, sums = statistics
+        seen = totals > _LEAST_WEIGHT
+        rates = np.where(seen, sums / np.where(seen, totals, 1.0), self.rates)
+        return replace(self, rates=np.maximum(rates, self.floor))
+
+    def pack(self) -> Floats:
+        return np.log(self.rates).ravel()
+
+    def unpack(self, vector: Floats) -> Self:
+        rates = np.exp(np.clip(vector, np.log(self.floor), 600.0)).reshape(self.rates.shape)
+        return replace(self, rates=rates)
+
+    def permute(self, order: NDArray[np.intp]) -> Self:
+        return replace(self, rates=self.rates[order])
+
+    def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.poisson(self.rates[states]).astype(np.int64)
+
+
+def _present(observations: NDArray[Any]) -> tuple[Floats, Floats | None]:
+    """Counts with 0 where they are missing, and 1 where they are not (None where none is missing)."""
+    counts = np.asarray(observations, dtype=np.float64)
+    missing = np.isnan(counts)
+    if not missing.any():
+        return counts, None
+    return np.where(missing, 0.0, counts), (~missing).astype(np.float64)

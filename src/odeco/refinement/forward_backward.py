@@ -1,0 +1,334 @@
+"""Forward-backward over all sequences at once: linear in time, with memory that does not grow with the data.
+
+The steps of all sequences are cut into stretches of equal length, eight of which run in lockstep in one task of the
+compiled loops (`odeco.kernels.hmm`). A stretch that begins within a sequence starts a little earlier to find its
+message; afterwards every such message is compared with the one its neighbour ends with. Where they differ the
+stretches start still earlier, and where a model does not forget at all the messages are found by one pass through all
+steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.refinement.emissions import HMMParameters, Statistics
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+Wanted = Literal["likelihood", "filter", "posterior", "statistics"]
+
+_STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in the second-level cache
+_SHORTEST = 256
+FIRST_BURN = 32  # steps before a stretch at first
+_WORTH_A_THREAD = 1e6  # nanoseconds: a thread takes a tenth of that to start
+_AGREE = 1e-8  # relative difference of two messages that count as one: below what a sum of 1e6 logarithms can show
+_NEGLIGIBLE = 1e-60  # probabilities that no later step makes anything of
+
+
+@dataclass(frozen=True, eq=False)
+class Expectations:
+    """What the M step needs.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of all sequences, weights included.
+    start, transitions : (k,), (k, k)
+        Expected first states and expected transitions.
+    emission : tuple of arrays
+        Sums of the emission family.
+    """
+
+    log_likelihood: float
+    start: Floats
+    transitions: Floats = field(repr=False)
+    emission: Statistics = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How steps are cut: tasks of `LANES` stretches of `length` steps each, `span` steps a task."""
+
+    n: int
+    length: int
+    n_tasks: int
+
+    @classmethod
+    def of(cls, n: int) -> Self:
+        """Stretches for n steps: equal shares for up to four threads, unless that would make them short."""
+        from odeco.kernels.lanes import LANES
+
+        tasks = -(-n // (LANES * _STRETCH))
+        tasks = -(-tasks // 4) * 4 if n > 4 * LANES * _SHORTEST else tasks
+        length = max(-(-n // (LANES * tasks)), _SHORTEST)
+        return cls(n, length, -(-n // (LANES * length)))
+
+    @property
+    def span(self) -> int:
+        """Steps of a task."""
+        from odeco.kernels.lanes import LANES
+
+        return LANES * self.length
+
+    def begins(self, first: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Which stretches begin with a sequence, or after the last one."""
+        starts = np.arange(0, self.n_tasks * self.span, self.length)
+        flags = np.ones(starts.size, dtype=bool)
+        inside = starts < self.n
+        flags[inside] = first[starts[inside]]
+        return flags
+
+
+class ForwardBackward:
+    """The recursions for one data set; keeps how far back stretches have to start from one call to the next."""
+
+    def __init__(self, data: Sequences) -> None:
+        self.data = data
+        self._first = data.first
+        self._weights = data.step_weights()
+        self._burn = FIRST_BURN
+        self._plan = Plan.of(len(data))
+        self._length, self._span, self._n_tasks = self._plan.length, self._plan.span, self._plan.n_tasks
+        self._positions = np.arange(min(len(data), self._span + 2 * self._length), dtype=np.int32)
+
+    def log_likelihood(self, parameters: HMMParameters[Any]) -> float:
+        """Of all sequences, weights included."""
+        return self._run(parameters, "likelihood").log_likelihood
+
+    def filtered(self, parameters: HMMParameters[Any]) -> tuple[float, Floats]:
+        """Log-likelihood, and the probabilities of each step's state given the observations up to it, (n, k)."""
+        sums = self._run(parameters, "filter")
+        return sums.log_likelihood, sums.rows
+
+    def posteriors(self, parameters: HMMParameters[Any]) -> tuple[float, Floats]:
+        """Log-likelihood, and the probabilities of each step's state given its whole sequence, (n, k)."""
+        sums = self._run(parameters, "posterior")
+        return sums.log_likelihood, sums.rows
+
+    def expectations(self, parameters: HMMParameters[Any]) -> Expectations:
+        """The E step."""
+        sums = self._run(parameters, "statistics")
+        k = parameters.n_components
+        statistics = sums.emission
+        if self.data.codes is not None:
+            statistics = parameters.emission.statistics(self.data.values, sums.rows)
+        transitions = sums.pairs.sum(axis=2)[:k, :k] * parameters.transmat
+        return Expectations(sums.log_likelihood, sums.start, transitions, statistics)
+
+    def _run(self, parameters: HMMParameters[Any], wanted: Wanted) -> _Sums:
+        """Run every task; again with stretches that start earlier until their messages agree."""
+        from odeco.kernels.threads import single_threaded_blas
+
+        model = _Model.of(parameters, self.data)
+        with single_threaded_blas():
+            while True:
+                messages = _Messages.unknown(self._n_tasks, model)
+                sums = self._all_tasks(model, wanted, messages, self._burn)
+                if messages.agree(self._plan.begins(self._first), backward=wanted in ("posterior", "statistics")):
+                    return sums
+                if 4 * self._burn > self._length:
+                    break
+                self._burn *= 4
+            return self._all_tasks(model, wanted, self._exact_messages(model), 0)
+
+    def _all_tasks(self, model: _Model, wanted: Wanted, messages: _Messages, burn: int) -> _Sums:
+        from odeco.kernels.threads import map_parts, thread_count
+
+        work = len(self.data) * (30 + 0.35 * model.k**2)  # about, in nanoseconds of one thread
+        n_parts = max(min(thread_count(), self._n_tasks, int(work / _WORTH_A_THREAD)), 1)
+        bounds = np.linspace(0, self._n_tasks, n_parts + 1).astype(int)
+        per_step = np.zeros((len(self.data), model.k)) if wanted in ("filter", "posterior") else None
+
+        def part(p: int) -> _Sums:
+            sums = _Sums.zero(model, self.data, per_step)
+            scratch = _Scratch.of(model, self._length if wanted != "likelihood" else 0)
+            for task in range(bounds[p], bounds[p + 1]):
+                self._task(task, model, wanted, messages, burn, sums, scratch)
+            return sums
+
+        first, *others = map_parts(part, n_parts)
+        for sums in others:
+            first.add(sums)
+        return first
+
+    def _task(
+        self, task: int, model: _Model, wanted: Wanted, messages: _Messages, burn: int, sums: _Sums, scratch: _Scratch
+    ) -> None:
+        """Forward, and backward where it is wanted, through the stretches of one task."""
+        from odeco.kernels.hmm import backward, forward
+
+        low, high = max(task * self._span - burn, 0), min((task + 1) * self._span + burn, len(self.data))
+        begin, steps = task * self._span - low, slice(low, high)
+        rows, scales, index = self._likelihood(model, low, high)
+        first, weights = self._first[steps], self._weights[steps]
+        log_likelihoods = np.empty(messages.forward_out.shape[2])
+        message = messages.forward_out[task]  # becomes what its name says
+        forward(
+            rows, scales, index, first, weights, model.transposed, model.start, begin, self._length, burn, message,
+            scratch.alphas, scratch.norms, log_likelihoods,
+        )  # fmt: skip
+        messages.forward_used[task] = scratch.alphas[0]
+        sums.log_likelihood += float(log_likelihoods.sum())
+        inner = slice(begin, begin + min(self._span, len(self.data) - task * self._span))
+        if wanted == "filter":
+            sums.rows[steps][inner] = _by_step(scratch.alphas[1:], model.k)[: inner.stop - begin]
+        if wanted in ("likelihood", "filter"):
+            return
+        if wanted == "posterior":
+            target, row_sums, weights = self._positions[: high - low], sums.rows[steps], weights[:0]
+        elif self.data.codes is not None:
+            target, row_sums = index, sums.rows
+        else:
+            target, row_sums = index, np.zeros((high - low, model.k))
+        backward(
+            rows, index, first, weights, model.transmat, begin, self._length, burn, messages.backward_out[task],
+            scratch.alphas, scratch.norms, target, row_sums, sums.start, sums.pairs, messages.backward_used[task],
+        )  # fmt: skip
+        if wanted == "statistics" and self.data.codes is None:
+            sums.add_statistics(model.emission.statistics(self.data.values[steps][inner], row_sums[inner]))
+
+    def _likelihood(self, model: _Model, low: int, high: int) -> tuple[Floats, Floats, NDArray[np.int32]]:
+        """Rows of likelihoods, their scales, and the row of each step from low to high."""
+        if self.data.codes is not None:
+            return model.rows, model.scales, self.data.codes[low:high]
+        rows, scales = model.emission.likelihood(self.data.values[low:high])
+        return rows, scales, self._positions[: high - low]
+
+    def _exact_messages(self, model: _Model) -> _Messages:
+        """The messages at the ends of all stretches by one pass through all steps in each direction."""
+        from odeco.kernels.hmm import advance, retreat
+
+        messages = _Messages.unknown(self._n_tasks, model)
+        transmat = np.ascontiguousarray(model.transmat[: model.k])
+        starts = range(0, len(self.data), self._length)
+        lanes = messages.forward_out.shape[2]
+        message = np.full(model.k, 1.0 / model.k)
+        for block, low in enumerate(starts):
+            messages.forward_out[block // lanes, : model.k, block % lanes] = message
+            rows, _, index = self._likelihood(model, low, min(low + self._length, len(self.data)))
+            advance(rows, index, self._first[low : low + self._length], transmat, model.start, message)
+        message = np.full(model.k, 1.0 / model.k)
+        for block, low in reversed(list(enumerate(starts))):
+            messages.backward_out[block // lanes, : model.k, block % lanes] = message
+            rows, _, index = self._likelihood(model, low, min(low + self._length, len(self.data)))
+            retreat(rows, index, self._first[low : low + self._length], transmat, message)
+        return messages
+
+
+def _by_step(lanes: Floats, k: int) -> Floats:
+    """Messages (length, kp, LANES) of consecutive stretches as rows (steps, k) in the order of the steps."""
+    return lanes[:, :k].transpose(2, 0, 1).reshape(-1, k)
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """Parameters as the kernels want them: padded, and the likelihoods of distinct observations where there are few."""
+
+    k: int
+    emission: Any
+    start: Floats
+    transmat: Floats
+    transposed: Floats
+    rows: Floats
+    scales: Floats
+
+    @classmethod
+    def of(cls, parameters: HMMParameters[Any], data: Sequences) -> Self:
+        from odeco.kernels.lanes import padded
+
+        k = parameters.n_components
+        transmat, transposed = np.zeros((2, padded(k), k))
+        transmat[:k], transposed[:k] = parameters.transmat, parameters.transmat.T
+        rows, scales = np.empty((0, k)), np.empty(0)
+        if data.codes is not None:
+            rows, scales = parameters.emission.likelihood(data.values)
+        start = np.ascontiguousarray(parameters.startprob, dtype=np.float64)
+        return cls(k, parameters.emission, start, transmat, transposed, np.ascontiguousarray(rows), scales)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scratch:
+    """What one thread writes and forgets."""
+
+    alphas: Floats
+    norms: Floats
+
+    @classmethod
+    def of(cls, model: _Model, length: int) -> Self:
+        from odeco.kernels.lanes import LANES
+
+        return cls(np.empty((length + 1, model.transmat.shape[0], LANES)), np.empty((length, LANES)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Messages:
+    """Messages (tasks, kp, LANES) at the ends of the stretches: those used and those that came out."""
+
+    k: int
+    forward_used: Floats
+    forward_out: Floats
+    backward_used: Floats
+    backward_out: Floats
+
+    @classmethod
+    def unknown(cls, n_tasks: int, model: _Model) -> Self:
+        from odeco.kernels.lanes import LANES
+
+        messages = np.zeros((4, n_tasks, model.transmat.shape[0], LANES))
+        messages[:, :, : model.k] = 1.0 / model.k
+        return cls(model.k, *messages)
+
+    def agree(self, begins: NDArray[np.bool_], *, backward: bool) -> bool:
+        """Whether every stretch used what its neighbour ended with; where a sequence begins, nothing is handed on."""
+        inner = ~begins[1:]
+        ok = _close(by_stretch(self.forward_used, self.k)[1:][inner], by_stretch(self.forward_out, self.k)[:-1][inner])
+        if backward:
+            ok &= _close(
+                by_stretch(self.backward_used, self.k)[:-1][inner], by_stretch(self.backward_out, self.k)[1:][inner]
+            )
+        return ok
+
+
+def by_stretch(messages: Floats, k: int) -> Floats:
+    """Messages (tasks, kp, LANES) as one row for each stretch, in order."""
+    return messages[:, :k].transpose(0, 2, 1).reshape(-1, k)
+
+
+def _close(first: Floats, second: Floats) -> bool:
+    larger = np.maximum(first, second)
+    return bool(np.all(np.abs(first - second) <= _AGREE * larger + _NEGLIGIBLE))
+
+
+@dataclass(eq=False)
+class _Sums:
+    """What one thread adds up; `rows` by distinct observation, or by step where it is shared by all threads."""
+
+    log_likelihood: float
+    start: Floats
+    pairs: Floats
+    rows: Floats
+    emission: Statistics
+    shared: bool
+
+    @classmethod
+    def zero(cls, model: _Model, data: Sequences, per_step: Floats | None) -> Self:
+        from odeco.kernels.lanes import LANES
+
+        size = model.transmat.shape[0]
+        rows = np.zeros((model.rows.shape[0], model.k)) if per_step is None else per_step
+        return cls(0.0, np.zeros(model.k), np.zeros((size, size, LANES)), rows, (), per_step is not None)
+
+    def add_statistics(self, more: Statistics) -> None:
+        self.emission = tuple(a + b for a, b in zip(self.emission, more, strict=True)) if self.emission else more
+
+    def add(self, other: _Sums) -> None:
+        self.log_likelihood += other.log_likelihood
+        self.start += other.start
+        self.pairs += other.pairs
+        self.add_statistics(other.emission)
+        if not self.shared:
+            self.rows += other.rows

@@ -1,0 +1,179 @@
+"""Sequences of observations, one after the other in one array, as every part of the hidden Markov models sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Clean observations of all sequences, concatenated.
+
+    Attributes
+    ----------
+    values : (m, ...) array
+        With `codes` the distinct observations, otherwise all of them in order (m = n).
+    codes : (n,) int32, or None
+        Row of `values` of each step: families with few distinct observations compute each likelihood once.
+    offsets : (s + 1,) int64
+        Where each sequence begins, and n; no sequence is empty.
+    weights : (s,) or None
+        How often each sequence counts.
+    """
+
+    values: NDArray[Any] = field(repr=False)
+    codes: NDArray[np.int32] | None = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
+    weights: Floats | None = None
+
+    def __len__(self) -> int:
+        """Number of steps n."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return self.offsets.size - 1
+
+    @property
+    def total_weight(self) -> float:
+        """Number of steps, each as often as its sequence counts."""
+        if self.weights is None:
+            return float(len(self))
+        return float(self.weights @ np.diff(self.offsets))
+
+    @property
+    def first(self) -> NDArray[np.uint8]:
+        """1 where a sequence begins, (n,)."""
+        flags = np.zeros(len(self), dtype=np.uint8)
+        flags[self.offsets[:-1]] = 1
+        return flags
+
+    def step_weights(self) -> Floats:
+        """The weight of each step (n,), or an empty array where all are 1."""
+        return np.empty(0) if self.weights is None else np.repeat(self.weights, np.diff(self.offsets))
+
+
+def followed_by(first: Sequences, second: Sequences) -> Sequences:
+    """The sequences of both, one after the other; where there are codes, `values` must be the same."""
+    offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
+    weights = None
+    if first.weights is not None or second.weights is not None:
+        parts = [np.ones(part.n_sequences) if part.weights is None else part.weights for part in (first, second)]
+        weights = np.concatenate(parts)
+    if first.codes is None or second.codes is None:
+        return Sequences(np.concatenate([first.values, second.values]), None, offsets, weights)
+    return Sequences(first.values, np.concatenate([first.codes, second.codes]), offsets, weights)
+
+
+def first_steps(data: Sequences, n_steps: int) -> Sequences:
+    """The first steps, the last sequence among them cut short."""
+    if len(data) <= n_steps:
+        return data
+    n_sequences = int(np.searchsorted(data.offsets, n_steps))  # the one that ends at or beyond the cut is the last
+    offsets = np.append(data.offsets[:n_sequences], n_steps)
+    weights = None if data.weights is None else data.weights[:n_sequences]
+    if data.codes is None:
+        return Sequences(data.values[:n_steps].copy(), None, offsets, weights)
+    return Sequences(data.values, data.codes[:n_steps].copy(), offsets, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Observations of all sequences in one array, before a family has looked at them."""
+
+    array: NDArray[Any] = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
+    weights: Floats | None
+
+
+def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None = None) -> Joined:
+    """One array of all sequences, from (X, lengths) as hmmlearn takes them or from a list of sequences.
+
+    A list or tuple is a list of sequences when its elements are themselves sequences; with `lengths`, or where each
+    element is a plain list of one number (hmmlearn's column), it is one array. Empty sequences are left out.
+    """
+    if _is_list_of_sequences(X, lengths):
+        parts = [np.asarray(part) for part in X]
+        shapes = {part.shape[1:] for part in parts if part.size}
+        if len(shapes) > 1:
+            raise ValueError(f"the sequences of X differ in the shape of their observations: {sorted(shapes)}.")
+        counts = np.array([len(part) for part in parts])
+        if not counts.any():
+            raise ValueError("X holds no observation: every sequence is empty.")
+        array = np.concatenate([part for part in parts if len(part)])
+    else:
+        array = np.asarray(X)
+        if array.ndim == 0 or len(array) == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}): X must hold at least 1 observation.")
+        counts = np.array([len(array)]) if lengths is None else _check_lengths(lengths, len(array))
+    offsets = np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+    return Joined(array, offsets, _check_weights(weights, counts))
+
+
+def _check_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+    counts = np.atleast_1d(np.asarray(lengths))
+    if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.number) or np.any(counts != np.floor(counts)):
+        raise ValueError(f"lengths must be a list of integers, one for each sequence, got {lengths!r}.")
+    if np.any(counts < 0):
+        raise ValueError(f"lengths must not be negative, got {int(counts.min())}.")
+    if counts.sum() != n:
+        raise ValueError(
+            f"lengths add up to {int(counts.sum())}, but X has {n} observations: give the length of each sequence, in "
+            "order."
+        )
+    return counts.astype(np.int64)
+
+
+def _check_weights(weights: ArrayLike | None, lengths: NDArray[np.int64]) -> Floats | None:
+    """Weights of the sequences that are not empty."""
+    if weights is None:
+        return None
+    given = np.atleast_1d(np.asarray(weights, dtype=np.float64))
+    if given.shape != lengths.shape:
+        raise ValueError(
+            f"sequence_weight must hold one number for each of the {lengths.size} sequences, got shape {given.shape}."
+        )
+    if not np.all(np.isfinite(given)) or np.any(given < 0) or not np.any(given[lengths > 0] > 0):
+        raise ValueError("sequence_weight must be finite and not negative, and at least one must be positive.")
+    return given[lengths > 0]
+
+
+def _is_list_of_sequences(X: Any, lengths: ArrayLike | None) -> bool:
+    if not _is_sequence(X) or lengths is not None or len(X) == 0:
+        return False
+    if any(isinstance(part, np.ndarray) and part.ndim for part in X):
+        return True
+    return all(_is_sequence(part) for part in X) and any(len(part) != 1 or _is_sequence(part[0]) for part in X)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
+    """Symbols (n,) of one column, -1 where missing (given as a negative number or NaN)."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"X must hold one symbol for each step: shape (n,) or (n, 1), got {array.shape}. Give several sequences "
+            "one after the other with lengths, or as a list."
+        )
+    if np.issubdtype(array.dtype, np.integer) or array.dtype == bool:
+        return np.maximum(array.astype(np.int64), -1)
+    try:
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"X must hold integer symbols 0, 1, 2, ..., got {array.dtype}: encode them first.") from None
+    missing = np.isnan(numbers)
+    if np.any(np.isinf(numbers)) or np.any(numbers[~missing] != np.floor(numbers[~missing])):
+        raise ValueError("X must hold integer symbols 0, 1, 2, ... (or NaN, -1 where missing), got other numbers.")
+    return np.maximum(np.where(missing, -1, numbers).astype(np.int64), -1)

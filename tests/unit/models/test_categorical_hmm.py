@@ -1,0 +1,301 @@
+"""CategoricalHMM: recovery, hmmlearn's manners, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from odeco import CategoricalHMM, MomentWarning
+from odeco.metrics import match_components
+from odeco.models import _symbol_stream
+from odeco.models.hmm_base import stationary_distribution
+from odeco.simulate import categorical_hmm, random_chain
+
+
+@pytest.fixture(scope="module")
+def truth():
+    transmat, emissions = random_chain(4, 15, random_state=10)
+    return transmat, emissions
+
+
+@pytest.fixture(scope="module")
+def sample(truth):
+    return categorical_hmm(30_000, *truth, random_state=12)
+
+
+@pytest.fixture(scope="module")
+def fitted(sample):
+    return CategoricalHMM(4, random_state=0).fit(sample.observations)
+
+
+def error(model, truth):
+    """Largest error of the emissions, after matching, and of the transitions in that order."""
+    transmat, emissions = truth
+    matching = match_components(model.emissionprob_.T, emissions.T)
+    order = matching.permutation
+    return matching.largest, np.abs(model.transmat_[np.ix_(order, order)] - transmat).max()
+
+
+def test_the_model_is_recovered(fitted, truth):
+    emissions, transitions = error(fitted, truth)
+    # Standard errors: sqrt(p (1 - p) / n_state) is at most 0.5 / sqrt(30,000 / 4 / 2); states are seen through symbols.
+    assert emissions < 0.05
+    assert transitions < 0.05
+    shuffled = clone(fitted)
+    shuffled.emissionprob_, shuffled.transmat_ = fitted.emissionprob_, fitted.transmat_[[1, 0, 3, 2]]
+    assert error(shuffled, truth)[1] > 0.05
+
+
+def test_the_moment_estimate_alone_improves_with_the_data(truth):
+    errors = []
+    for n in (5_000, 80_000):
+        runs = [categorical_hmm(n, *truth, random_state=seed).observations for seed in range(3)]
+        errors.append(np.mean([error(CategoricalHMM(4, refine=None, random_state=0).fit(x), truth) for x in runs]))
+    assert errors[1] < errors[0] / 2  # n^(-1/2) says 4, over three seeds
+
+
+def test_it_is_as_likely_as_the_truth_refined(fitted, sample, truth):
+    true = CategoricalHMM(4, n_features=15)
+    true.startprob_, true.transmat_, true.emissionprob_ = sample.startprob, *truth
+    true.n_symbols_, true.n_features_in_ = 15, 1
+    assert fitted.score(sample.observations) > true.score(sample.observations)
+
+
+def test_states_come_in_the_order_of_their_stationary_probability(fitted):
+    weights = fitted.get_stationary_distribution()
+    assert (np.diff(weights) <= 0).all()
+    np.testing.assert_allclose(weights @ fitted.transmat_, weights, atol=1e-12)
+
+
+def test_rows_are_on_their_simplices(fitted):
+    for refine in (None, "auto"):
+        model = CategoricalHMM(4, refine=refine, random_state=1).fit(fitted.sample(2_000, random_state=3)[0])
+        for rows in (model.startprob_, model.transmat_, model.emissionprob_):
+            assert (rows >= 0).all()
+            np.testing.assert_allclose(rows.sum(axis=-1), 1.0, rtol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_model(sample):
+    first, second = (CategoricalHMM(4, random_state=5).fit(sample.observations[:5_000]) for _ in range(2))
+    np.testing.assert_array_equal(first.transmat_, second.transmat_)
+    np.testing.assert_array_equal(first.emissionprob_, second.emissionprob_)
+
+
+def test_the_monitor_is_monotone_and_says_what_happened(fitted):
+    monitor = fitted.monitor_
+    assert monitor.converged
+    assert monitor.iter == fitted.n_iter_ <= fitted.max_iter
+    assert np.diff(monitor.history).min() >= -1e-7  # rounding of sums of 30,000 logarithms
+    assert "Baum-Welch" in fitted.diagnostics_.method
+    assert fitted.diagnostics_.ok
+
+
+def test_peer_and_model_agree_on_everything(fitted, sample):
+    pytest.importorskip("hmmlearn")
+    peer, x, lengths = fitted.to_hmmlearn(), sample.observations[:3_000], [1_000, 1, 1_999]
+    assert fitted.score(x, lengths) == pytest.approx(peer.score(x, lengths), rel=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(x, lengths), peer.predict_proba(x, lengths), atol=1e-10)
+    for algorithm in ("viterbi", "map"):
+        ours, theirs = fitted.decode(x, lengths, algorithm), peer.decode(x, lengths, algorithm)
+        assert ours[0] == pytest.approx(theirs[0], rel=1e-10)
+        np.testing.assert_array_equal(ours[1], theirs[1])
+    assert fitted.aic(x) == pytest.approx(peer.aic(x), rel=1e-12)
+    assert fitted.bic(x) == pytest.approx(peer.bic(x), rel=1e-12)
+    np.testing.assert_allclose(fitted.get_stationary_distribution(), peer.get_stationary_distribution(), atol=1e-9)
+    back = CategoricalHMM.from_hmmlearn(peer)
+    np.testing.assert_array_equal(back.transmat_, fitted.transmat_)
+    assert back.score(x) == pytest.approx(fitted.score(x), rel=1e-12)
+
+
+def test_predict_next_does_not_look_ahead(fitted, sample):
+    x = sample.observations[:200]
+    ahead = fitted.predict_next(x)
+    assert ahead.shape == (200, 15)
+    np.testing.assert_allclose(ahead.sum(axis=1), 1.0, rtol=1e-12)
+    changed = x.copy()
+    changed[120:] = (changed[120:] + 1) % 15
+    np.testing.assert_allclose(fitted.predict_next(changed)[:120], ahead[:120], atol=1e-9)
+    # The chain rule: log p(x) is the sum of the logs of what was predicted, and of the first symbol.
+    first = np.log(fitted.startprob_ @ fitted.emissionprob_[:, x[0, 0]])
+    chain = first + np.log(ahead[np.arange(199), x[1:, 0]]).sum()
+    assert chain == pytest.approx(fitted.score(x), rel=1e-10)
+
+
+def test_lists_columns_and_lengths_are_the_same_input(fitted, sample):
+    flat = sample.observations[:60, 0]
+    expected = fitted.score(flat[:, None], [20, 40])
+    for given in ([flat[:20], flat[20:]], [flat[:20, None], flat[20:, None]], [list(flat[:20]), list(flat[20:])]):
+        assert fitted.score(given) == pytest.approx(expected, rel=1e-13)
+    assert fitted.score(flat, [20, 0, 40]) == pytest.approx(expected, rel=1e-13)
+    assert fitted.score([[int(s)] for s in flat]) == pytest.approx(fitted.score(flat), rel=1e-13)
+
+
+def test_missing_symbols_are_summed_over(fitted, sample):
+    x = sample.observations[:40, 0].copy()
+    x[10:13] = -1
+    likelihoods = []
+    for a in range(15):
+        full = x.copy()
+        full[11] = a
+        likelihoods.append(fitted.score(full))
+    assert np.logaddexp.reduce(likelihoods) == pytest.approx(fitted.score(x), rel=1e-12)
+    assert fitted.score(np.where(x < 0, np.nan, x.astype(float))) == pytest.approx(fitted.score(x), rel=1e-13)
+    holes = sample.observations[:, 0].copy()
+    holes[np.random.default_rng(0).random(30_000) < 0.2] = -1
+    model = CategoricalHMM(4, random_state=0).fit(holes)
+    assert model.score(sample.observations) > fitted.score(sample.observations) - 0.01 * 30_000
+
+
+def test_a_weight_is_a_repetition(sample):
+    x = sample.observations[:6_000, 0]
+    parts = [x[:1_000], x[1_000:3_000], x[3_000:]]
+    weighted = CategoricalHMM(4, random_state=0).fit(parts, sequence_weight=[3, 1, 2])
+    repeated = CategoricalHMM(4, random_state=0).fit([*[parts[0]] * 3, parts[1], *[parts[2]] * 2])
+    # The same objective and the same start but for rounding; both end when a pass gains less than tol = 1e-6 per step.
+    assert weighted.score(x) == pytest.approx(repeated.score(x), rel=1e-4)
+
+
+def test_streams_are_chunk_free_and_up_to_the_head_equal_to_fit(sample, monkeypatch):
+    monkeypatch.setattr(_symbol_stream, "HEAD_STEPS", 5_000)
+    x = sample.observations[:20_000]
+
+    def stream(size):
+        model = CategoricalHMM(4, n_features=15, random_state=0)
+        for start in range(0, len(x), size):
+            model.partial_fit(x[start : start + size], [500] * (size // 500))
+        return model
+
+    first, second = stream(2_000), stream(10_000)
+    np.testing.assert_allclose(first.transmat_, second.transmat_, atol=1e-9)
+    whole = CategoricalHMM(4, n_features=15, refine=None, random_state=0).fit(x, [500] * 40)
+    assert first.score(x) > whole.score(x) - 0.002 * len(x)  # the basis of the stream comes from its head
+    head = CategoricalHMM(4, n_features=15, random_state=0).partial_fit(x[:4_000])
+    seed = int(np.random.default_rng(0).integers(2**31))
+    same = CategoricalHMM(4, n_features=15, random_state=seed).fit(x[:4_000])
+    np.testing.assert_array_equal(head.transmat_, same.transmat_)
+
+
+def test_fewer_symbols_than_states_use_windows():
+    transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
+    emissions = np.array([[0.9, 0.1], [0.5, 0.5], [0.05, 0.95]])
+    x = categorical_hmm(100_000, transmat, emissions, random_state=0).observations
+    with pytest.warns(MomentWarning, match="windows of 3 symbols"):
+        model = CategoricalHMM(3, refine=None, random_state=0).fit(x)
+    emission_error, transition_error = error(model, (transmat, emissions))
+    assert emission_error < 0.1
+    assert transition_error < 0.1
+
+
+def test_non_stationary_starts_are_found(truth):
+    start = np.array([0.0, 1.0, 0.0, 0.0])
+    runs = [categorical_hmm(8, *truth, startprob=start, random_state=seed).observations for seed in range(1_500)]
+    model = CategoricalHMM(4, n_features=15, random_state=0).fit(runs)
+    order = match_components(model.emissionprob_.T, truth[1].T).permutation
+    assert model.startprob_[order[1]] > 0.9
+
+
+def test_sample_repeats_with_its_seed_and_follows_the_chain(fitted):
+    x, states = fitted.sample(20_000, random_state=7)
+    again, _ = fitted.sample(20_000, random_state=7)
+    np.testing.assert_array_equal(x, again)
+    assert x.shape == (20_000, 1)
+    moves = np.zeros((4, 4))
+    np.add.at(moves, (states[:-1], states[1:]), 1.0)
+    np.testing.assert_allclose(moves / moves.sum(axis=1, keepdims=True), fitted.transmat_, atol=0.05)
+    assert fitted.sample(3, random_state=1, currstate=2)[1][0] == 2
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(
+    "x",
+    [np.zeros(300, dtype=int), np.tile([0, 1, 2], 200), np.array([0, 1]), np.array([1]), np.repeat([0, 1, 2], 100)],
+    ids=["constant", "periodic", "two steps", "one step", "absorbing"],
+)
+def test_degenerate_sequences_give_valid_models(x, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MomentWarning)
+        model = CategoricalHMM(k, random_state=0).fit(x)
+    assert np.isfinite(model.score(x))
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.transmat_.sum(axis=1), 1.0)
+
+
+def test_a_period_is_found():
+    model = CategoricalHMM(3, smoothing=0.0, random_state=0).fit(np.tile([0, 1, 2], 200))
+    assert model.score(np.tile([0, 1, 2], 50)) / 150 > -0.02
+    assert (model.transmat_.max(axis=1) > 0.99).all()
+
+
+def test_more_states_than_the_pairs_show_are_announced():
+    x = np.random.default_rng(0).integers(0, 6, 3_000)
+    with pytest.warns(MomentWarning, match="pairs of symbols show about"):
+        model = CategoricalHMM(4, random_state=0).fit(x)
+    assert model.diagnostics_.suggested_components == 1
+    assert np.isfinite(model.score(x))
+
+
+@pytest.mark.parametrize(
+    ("x", "arguments", "message"),
+    [
+        ([0, 1, 2], {"lengths": [1, 1]}, "lengths add up to 2, but X has 3"),
+        ([0, 1, 2], {"lengths": [4, -1]}, "must not be negative"),
+        ([0, 1, 2], {"lengths": [1.5, 1.5]}, "list of integers"),
+        (np.zeros((0, 1)), {}, "0 sample"),
+        (np.zeros((4, 2), dtype=int), {}, "one symbol for each step"),
+        ([0.5, 1.0], {}, "integer symbols"),
+        (["a", "b"], {}, "encode them first"),
+        ([-1, -1], {}, "every observation is missing"),
+        ([0, 1, 2], {"sequence_weight": [1, 2]}, "one number for each of the 1"),
+        ([0, 1, 2], {"sequence_weight": [-1]}, "not negative"),
+    ],
+)
+def test_bad_input_is_named(x, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CategoricalHMM(2).fit(x, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a positive integer"),
+        ({"refine": "em"}, "refine must be"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"smoothing": -1.0}, "smoothing must be"),
+        ({"n_features": 0}, "n_features must be"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        CategoricalHMM(**options).fit([0, 1, 0, 1, 1])
+
+
+def test_symbols_unseen_in_training_are_refused_or_possible(sample):
+    x = sample.observations[:2_000]
+    model = CategoricalHMM(2, random_state=0).fit(np.minimum(x, 9))
+    with pytest.raises(ValueError, match="holds the symbol 14, but the model knows 10 symbols"):
+        model.score(np.array([1, 14]))
+    wide = CategoricalHMM(2, n_features=20, random_state=0).fit(np.minimum(x, 9))
+    assert np.isfinite(wide.score(np.array([1, 14])))  # a pseudo-count keeps it possible
+
+
+def test_estimator_manners(sample):
+    model = CategoricalHMM(2, tol=1e-4, random_state=2)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        model.score([0, 1])
+    x = sample.observations[:500].copy()
+    before = x.copy()
+    model.fit(x)
+    np.testing.assert_array_equal(x, before)
+    assert model.n_features_in_ == 1
+
+
+def test_stationary_distributions_of_awkward_chains():
+    periodic = np.array([[0.0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    np.testing.assert_allclose(stationary_distribution(periodic), np.full(3, 1 / 3), atol=1e-12)
+    absorbing = np.array([[0.5, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(stationary_distribution(absorbing), [0.0, 1.0], atol=1e-12)
