@@ -29,7 +29,7 @@ def main(
         print(bench.docs_tables(result))
         return
     if only:
-        result = {**harness.load(name), **result}
+        result = harness.stored(name) | result
     harness.save(name, result)
     bench.report(result)
     print(bench.docs_tables(result))

@@ -77,6 +77,20 @@ def load(name: str) -> dict[str, Any]:
     return loaded
 
 
+def stored(name: str) -> dict[str, Any]:
+    """What there is of a result file, nothing where there is none."""
+    return load(name) if (RESULTS / f"{name}.json").exists() else {}
+
+
+def choose(sections: Iterable[str], only: Iterable[str] | None) -> list[str]:
+    """The sections to measure, in their own order: all, or `only` some."""
+    known = list(sections)
+    unknown = sorted(set(only or []) - set(known))
+    if unknown:
+        raise ValueError(f"no section {', '.join(unknown)}; there are {', '.join(known)}.")
+    return [name for name in known if only is None or name in only]
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]

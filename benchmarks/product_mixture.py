@@ -6,7 +6,6 @@ sections and keeps the stored results of the others.
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Callable
@@ -85,9 +84,8 @@ def stepmix(k: int, kind: str, n_init: int, seed: int) -> Any:
     return StepMix(k, measurement=kind, n_init=n_init, random_state=seed, progress_bar=0, verbose=0)
 
 
-def run(*, quick: bool = False, sections: list[str] | None = None) -> dict[str, Any]:
-    """All measurements (or some sections of them), one thread for everyone."""
-    chosen = sections or list(SECTIONS)
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All measurements, or some sections `only`; one thread for everyone."""
     os.environ["ODECO_NUM_THREADS"] = "1"
     result: dict[str, Any] = {
         "quick": quick,
@@ -95,7 +93,7 @@ def run(*, quick: bool = False, sections: list[str] | None = None) -> dict[str, 
     }
     with harness.threads(1):
         fit_quietly(ProductMixture(2, random_state=0), np.random.default_rng(0).integers(2, size=(3000, 20)))
-        for name in chosen:
+        for name in harness.choose(SECTIONS, only):
             result[name] = SECTIONS[name](quick)
     return result
 
@@ -325,18 +323,3 @@ def _draw(result: dict[str, Any]) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     harness.FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(harness.FIGURES / "product-mixture-growth.png", dpi=110)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Run some sections and keep the stored results of the others.")
-    parser.add_argument("sections", nargs="+", choices=list(SECTIONS))
-    for name in parser.parse_args().sections:
-        path = harness.RESULTS / f"{NAME}.json"
-        stored = harness.load(NAME) if path.exists() else {}
-        result = stored | run(sections=[name])
-        harness.save(NAME, result)
-        report(result)
-
-
-if __name__ == "__main__":
-    main()
