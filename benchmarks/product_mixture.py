@@ -1,7 +1,6 @@
 """`odeco.ProductMixture` beside StepMix and scikit-learn: latent classes, Bernoulli and Gaussian columns, real tables.
 
-``python -m benchmarks product_mixture`` runs everything; ``python -m benchmarks.product_mixture real growth`` runs some
-sections and keeps the stored results of the others.
+`python -m benchmarks product_mixture --only real --only growth` measures some sections and keeps the others.
 """
 
 from __future__ import annotations
