@@ -38,6 +38,7 @@ _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more c
 _FEW_STARTS = 6
 _PASSES = (6, 12)  # on the sample: for all candidates, for the better half
 _ALIVE = 1e-3  # stationary probability below which a state counts as dead
+_LOOSE = 2e-3  # of each row of transitions is spread evenly after the sample
 _APART = 0.2  # units of the packed parameters between twins
 _LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
 _CLUSTER_ROWS = 5_000
@@ -262,7 +263,14 @@ def best_starts(
         survivors = [result.state for result in ranked[: max(1, (len(ranked) + 1) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
             survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
-    return survivors
+    return [_loosened(state) if len(sample) < len(data) else state for state in survivors]
+
+
+def _loosened(parameters: HMMParameters[Any]) -> HMMParameters[Any]:
+    """What the sample did not show may be in the data, and from nearly 0 a transition grows by a factor a pass only."""
+    k = parameters.n_components
+    start = (1 - _LOOSE) * parameters.startprob + _LOOSE / k
+    return replace(parameters, startprob=start, transmat=(1 - _LOOSE) * parameters.transmat + _LOOSE / k)
 
 
 def _dead(parameters: HMMParameters[Any]) -> NDArray[np.bool_]:

@@ -151,14 +151,14 @@ def _read_back(second: Floats, scaled: Floats, found: Decomposition, floor: floa
     return ChainEstimate(means, (transitions * weights).T, clipped, found)
 
 
-def emissions_from_pairs(pairs: SymbolPairs, basis: SymbolBasis, chain: ChainEstimate) -> Floats:
+def emissions_from_pairs(pairs: SymbolPairs, basis: SymbolBasis, means: Floats, chain: Floats) -> Floats:
     """Pr[x|h] (k, d) by least squares from what comes before and after each symbol, on the basis, then on the simplex.
 
     ``E[y1 1{x2 = x}] = A J O[x]'`` and ``E[y3 1{x2 = x}] = A J' O[x]'``, O[x] the row of symbol x.
     """
     frequencies, joint, vectors = pairs.frequencies, pairs.joint, basis.vectors
-    k = len(chain.joint)
-    design = np.concatenate([chain.means @ chain.joint, chain.means @ chain.joint.T])
+    k = len(chain)
+    design = np.concatenate([means @ chain, means @ chain.T])
     seen = np.concatenate([(joint.T @ vectors).T, (joint @ vectors).T])
     ridge = 1e-3 * np.trace(design.T @ design) / k
     rows = np.linalg.solve(design.T @ design + ridge * np.eye(k), design.T @ seen + ridge * frequencies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
+from odeco.models._feature_chain import recover_chain
 from odeco.models._hmm_starts import best_starts, clusters, sample_of
 from odeco.models._symbol_chain import (
     ChainEstimate,
@@ -31,7 +33,9 @@ Parameters = HMMParameters[CategoricalEmission]
 
 # Little damping for data that a chain of k states has made, much for text and the like, which no such chain has made:
 # there a small ridge can end where symbols are independent. The likelihood tells which it is.
-RIDGES = (0.01, 0.05, 0.5)
+RIDGES = (0.01, 0.5)
+COMMON_RIDGES = (0.01, 0.05, 0.2)  # of common eigenvectors, whose least-squares fit needs a start near enough
+_LEAST = 1e-4  # added to each pair of states: Baum-Welch never revives a zero
 _PAIR_STEPS = 30
 _SAMPLE = 20_000  # steps on which candidates are compared
 _GUESSES = 4  # random starts beside the moments where these do not show all states
@@ -61,10 +65,12 @@ def symbol_moments(data: Sequences, pairs: SymbolPairs, k: int, rng: np.random.G
     return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors).update(data).core)
 
 
-def parameters_from(moments: SymbolMoments, chain: ChainEstimate, smoothing: float, pair_steps: int) -> Parameters:
-    """A model from the chain that the moments showed."""
-    emissions = emissions_from_pairs(moments.pairs, moments.basis, chain)
-    emissions, joint = fit_pairs(moments.pairs.joint, emissions, chain.joint, pair_steps)
+def parameters_from(
+    moments: SymbolMoments, means: Floats, joint: Floats, smoothing: float, pair_steps: int
+) -> Parameters:
+    """A model from what the moments showed: E[y|h] on the basis, and the joint distribution of two states."""
+    emissions = emissions_from_pairs(moments.pairs, moments.basis, means, joint)
+    emissions, joint = fit_pairs(moments.pairs.joint, emissions, joint, pair_steps)
     transmat = _rows(joint)
     start = first_states(moments.pairs.first, emissions, stationary_distribution(transmat))
     return HMMParameters(start, transmat, CategoricalEmission(emissions, smoothing))
@@ -159,9 +165,15 @@ def _moment_or_window_starts(
 def moment_starts(
     moments: SymbolMoments, k: int, smoothing: float, rng: np.random.Generator
 ) -> tuple[list[Parameters], MomentReport]:
-    """One candidate for each ridge, and the report on the first."""
-    chains = [chain_from_core(moments.second, moments.core, ridge=ridge, rng=rng) for ridge in RIDGES]
-    candidates = [parameters_from(moments, chain, smoothing, _PAIR_STEPS) for chain in chains]
+    """Candidates for each ridge of the symmetrization and of common eigenvectors, and the report on the first."""
+    second, core = moments.second, moments.core
+    chains = [chain_from_core(second, core, ridge=ridge, rng=rng) for ridge in RIDGES]
+    views = [(chain.means, chain.joint) for chain in chains]
+    for ridge in COMMON_RIDGES:
+        with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the others stand
+            common = recover_chain(second, core, rng, ridge=ridge)
+            views.append((common.vectors, (common.joint + _LEAST) / (common.joint + _LEAST).sum()))
+    candidates = [parameters_from(moments, means, joint, smoothing, _PAIR_STEPS) for means, joint in views]
     return candidates, describe(moments, chains[0], k)
 
 

@@ -42,7 +42,7 @@ def baum_welch(
     max_iter : int
         Passes over the data at most.
     tol : float
-        Gain of the log posterior per observation, in nats, below which two passes in a row end the refinement.
+        Gain of the log posterior per observation, in nats, below which three passes in a row end the refinement.
     """
     recursions = data if isinstance(data, ForwardBackward) else ForwardBackward(data)
     total = max(recursions.data.total_weight, 1e-300)
@@ -53,7 +53,7 @@ def baum_welch(
         return maximize(state, expected, smoothing), value / total
 
     step = Accelerated(em_step, pack, lambda vector: unpack(vector, parameters))
-    return run_refinement(step, parameters, StoppingRule(max_iter, tol, patience=2))
+    return run_refinement(step, parameters, StoppingRule(max_iter, tol, patience=3))
 
 
 def maximize(
