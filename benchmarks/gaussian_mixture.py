@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import harness
-from odeco import GaussianMixture
+from odeco import GaussianMixture, simulate
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule
 from odeco.sources.dense import as_dense_source
@@ -41,9 +41,8 @@ def draw(n: int, d: int, k: int, separation: float, differ: bool, seed: int, *, 
     weights = rng.dirichlet(np.full(k, 5.0))
     deviations = rng.uniform(0.7, 1.3, (k, d) if diagonal else k) if differ else np.ones(k)
     means = separation * deviations.mean() / np.sqrt(2 * d) * rng.standard_normal((k, d))
-    labels = rng.choice(k, size=n, p=weights)
-    scale = deviations[labels] if diagonal else deviations[labels, None]
-    return means[labels] + scale * rng.standard_normal((n, d)), (weights, means, deviations**2)
+    sample = simulate.gaussian_mixture(n, means, weights, deviations=deviations, random_state=rng)
+    return sample.rows, (weights, means, deviations**2)
 
 
 def fit(name: str, x: Any, k: int, kind: str, seed: int) -> Any:
@@ -208,6 +207,8 @@ def docs_tables(result: dict[str, Any]) -> str:
     parts = [
         f"{TITLES[name]}\n\n{tables.get(name, _moments_table)(result[name])}" for name in SECTIONS if name in result
     ]
+    if "growth" in result:
+        parts.append("![Seconds against n and d](figures/gaussian-mixture-growth.png)")
     env = result["environment"]
     versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
     return "\n\n".join([*parts, f"{env['processor']}, Python {env['python']}, {versions}."])

@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 from sklearn.mixture import GaussianMixture as Peer
 
-from odeco import GaussianMixture
+from odeco import GaussianMixture, simulate
 from odeco.metrics import match_components
 
 Array = np.ndarray
@@ -46,8 +46,8 @@ def draw(seed: int) -> tuple[Array, tuple[Array, Array, Array]]:
     rng = np.random.default_rng(seed)
     weights, deviations = rng.dirichlet(np.full(K, 5.0)), rng.uniform(0.7, 1.3, K)
     means = SEPARATION / np.sqrt(2 * D) * rng.standard_normal((K, D))
-    labels = rng.choice(K, N, p=weights)
-    return means[labels] + deviations[labels, None] * rng.standard_normal((N, D)), (weights, means, deviations)
+    sample = simulate.gaussian_mixture(N, means, weights, deviations=deviations, random_state=rng)
+    return sample.rows, (weights, means, deviations)
 
 
 def likelihood(x: Array, truth: tuple[Array, Array, Array]) -> float:

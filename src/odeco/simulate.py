@@ -259,6 +259,54 @@ def crowd_labels(
 
 
 @dataclass(frozen=True, eq=False)
+class GaussianSample:
+    """Samples of a Gaussian mixture, and the truth.
+
+    Attributes
+    ----------
+    rows : (n, d)
+    labels : (n,)
+        The component of each sample.
+    weights : (k,)
+    means : (k, d)
+    deviations : (k,) or (k, d)
+    """
+
+    rows: Floats
+    labels: NDArray[np.intp]
+    weights: Floats
+    means: Floats
+    deviations: Floats
+
+
+def gaussian_mixture(
+    n: int,
+    means: ArrayLike,
+    weights: ArrayLike,
+    *,
+    deviations: ArrayLike = 1.0,
+    random_state: RandomState = None,
+) -> GaussianSample:
+    """Samples mu_h + sigma_h z of a mixture of spheres (section 3.2), or of axis-aligned Gaussians (section 3.3.1).
+
+    Parameters
+    ----------
+    deviations : float, (k,) or (k, d)
+        Standard deviations: of all components, of each, or of each in each column.
+    """
+    rng = as_generator(random_state)
+    shares, centres = np.asarray(weights, dtype=float), np.asarray(means, dtype=float)
+    spread = np.asarray(deviations, dtype=float)
+    if spread.ndim < 2:
+        spread = np.broadcast_to(spread, shares.shape)
+    labels = rng.choice(shares.size, size=n, p=shares)
+    scale = spread[labels] if spread.ndim == 2 else spread[labels, None]
+    return GaussianSample(
+        centres[labels] + scale * rng.standard_normal((n, centres.shape[1])), labels, shares, centres, spread
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class HMMSample:
     """A sequence drawn from a hidden Markov model, and the truth.
 

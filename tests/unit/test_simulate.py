@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.simulate import crowd_labels, gaussian_views, odeco_tensor, symmetric_noise
+from odeco.simulate import crowd_labels, gaussian_mixture, gaussian_views, odeco_tensor, symmetric_noise
 from odeco.tensors import asymmetry, operator_norm_lower_bound, rank_one_sum
 
 # Sums of at most 12 products of numbers below 10.
@@ -110,3 +110,16 @@ def test_views_and_crowds_have_the_truth_they_say():
             mine = crowd.labels[(crowd.truth == c) & given[:, w], w]
             shares = np.bincount(mine, minlength=3) / mine.size
             assert np.abs(shares - confusion[w, c]).max() < 5 * np.sqrt(0.25 / 5_000)
+
+
+@pytest.mark.parametrize("deviations", [0.5, [0.5, 2.0], [[0.5, 1.0, 2.0], [2.0, 1.0, 0.5]]])
+def test_gaussian_mixture_has_its_moments(deviations):
+    means, weights = np.array([[0.0, 1.0, 2.0], [5.0, -5.0, 0.0]]), np.array([0.3, 0.7])
+    sample = gaussian_mixture(20_000, means, weights, deviations=deviations, random_state=0)
+    spread = np.broadcast_to(np.asarray(deviations).reshape(-1, 1) if np.ndim(deviations) < 2 else deviations, (2, 3))
+    for j in range(2):
+        own = sample.rows[sample.labels == j]
+        bound = 5 / np.sqrt(len(own))  # five deviations of a mean, and more of a deviation
+        assert abs(len(own) / 20_000 - weights[j]) < 5 * np.sqrt(0.25 / 20_000)
+        assert (np.abs(own.mean(axis=0) - means[j]) < bound * spread[j]).all()
+        assert (np.abs(own.std(axis=0) / spread[j] - 1) < bound).all()
