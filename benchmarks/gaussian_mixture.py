@@ -1,13 +1,11 @@
 """`odeco.GaussianMixture` beside scikit-learn's: likelihood, optima, time, growth.
 
-All of it: ``python -m benchmarks gaussian_mixture``. One section, kept in the result file with the others:
-``python -m benchmarks.gaussian_mixture spherical`` (or optima, diagonal, growth, moments).
+`python -m benchmarks gaussian_mixture --only spherical` measures one section and keeps the others.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -91,7 +89,7 @@ def timed(name: str, x: Any, k: int, kind: str, seed: int) -> tuple[Any, float]:
 
 def _spherical(quick: bool) -> list[dict[str, Any]]:
     """Likelihood and time beside n_init = 1 and 10, all threads."""
-    return [_beside(*setting, "spherical", 1 if quick else 2, quick) for setting in SETTINGS[: 1 if quick else None]]
+    return [_beside(*setting, "spherical", 1, quick) for setting in SETTINGS[: 1 if quick else None]]
 
 
 def _beside(d: int, k: int, separation: float, differ: bool, kind: str, seeds: int, quick: bool) -> dict[str, Any]:
@@ -140,7 +138,7 @@ def _optima(quick: bool) -> list[dict[str, Any]]:
 
 def _diagonal(quick: bool) -> list[dict[str, Any]]:
     cases = [(50, 10, 4.0, True), (100, 20, 4.0, True)]
-    return [_beside(*case, "diag", 1 if quick else 2, quick) for case in cases[: 1 if quick else None]]
+    return [_beside(*case, "diag", 1, quick) for case in cases[: 1 if quick else None]]
 
 
 def _growth(quick: bool) -> dict[str, Any]:
@@ -184,12 +182,11 @@ SECTIONS: dict[str, Callable[[bool], Any]] = {
 }
 
 
-def run(*, quick: bool = False, sections: list[str] | None = None) -> dict[str, Any]:
-    """All sections, or some of them into the stored results of the others."""
-    path = harness.RESULTS / f"{NAME}.json"
-    result: dict[str, Any] = harness.load(NAME) if sections and path.exists() else {}
-    result |= {"quick": quick, "environment": harness.environment(["odeco", "numpy", "scipy", "scikit-learn"])}
-    for name in sections or SECTIONS:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some `only`."""
+    environment = harness.environment(["odeco", "numpy", "scipy", "scikit-learn"])
+    result: dict[str, Any] = {"quick": quick, "environment": environment}
+    for name in harness.choose(SECTIONS, only):
         result[name] = SECTIONS[name](quick)
     return result
 
@@ -303,10 +300,3 @@ def _draw(growth: dict[str, Any]) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     harness.FIGURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(harness.FIGURES / "gaussian-mixture-growth.png", dpi=110)
-
-
-if __name__ == "__main__":
-    measured = run(sections=sys.argv[1:])
-    harness.save(NAME, measured)
-    report(measured)
-    print(docs_tables(measured))

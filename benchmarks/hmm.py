@@ -1,7 +1,6 @@
 """Hidden Markov models beside hmmlearn: symbols, characters of a text, Gaussian states, scoring, growth with n.
 
-`ODECO_BENCH_SECTIONS=categorical,scoring python -m benchmarks hmm` measures some sections again and keeps the stored
-results of the others.
+`python -m benchmarks hmm --only scoring` measures one section and keeps the others.
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ from odeco.refinement.hmm import baum_welch
 from odeco.simulate import categorical_hmm, random_chain
 
 NAME = "hmm"
-SECTIONS = ("categorical", "characters", "gaussian", "scoring", "growth")
 # n, d, k, seeds, seeds on which hmmlearn runs too (100 of its passes take minutes on the last)
 CATEGORICAL = [
     (100_000, 50, 5, 5, 5),
     (100_000, 100, 10, 5, 5),
     (300_000, 100, 20, 5, 5),
-    (1_000_000, 1000, 20, 5, 2),
+    (1_000_000, 1000, 20, 5, 1),
 ]
 FIRST_SEED = 100  # seeds below were used while the method was made
 HELD_OUT = 100_000
@@ -37,14 +35,8 @@ TEXT = harness.ROOT / "examples" / "data" / "alice.txt"
 GROWTH = (100_000, 300_000, 1_000_000, 3_000_000)
 
 
-def run(*, quick: bool = False) -> dict[str, Any]:
-    """All sections, or those that ODECO_BENCH_SECTIONS names beside the stored rest; `quick` takes small cases."""
-    chosen = os.environ.get("ODECO_BENCH_SECTIONS", ",".join(SECTIONS)).split(",")
-    unknown = sorted(set(chosen) - set(SECTIONS))
-    if unknown:
-        raise ValueError(f"ODECO_BENCH_SECTIONS names {unknown}; there are {', '.join(SECTIONS)}.")
-    result: dict[str, Any] = {} if quick or set(chosen) == set(SECTIONS) else harness.load(NAME)
-    _warm_up()
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some `only`; `quick` takes small cases."""
     measures = {
         "categorical": _categorical,
         "characters": _characters,
@@ -52,10 +44,10 @@ def run(*, quick: bool = False) -> dict[str, Any]:
         "scoring": _scoring,
         "growth": _growth,
     }
-    result |= {name: measures[name](quick) for name in SECTIONS if name in chosen}
-    result["quick"] = quick
-    result["environment"] = harness.environment(["odeco", "numpy", "scipy", "scikit-learn", "numba", "hmmlearn"])
-    return result
+    _warm_up()
+    packages = ["odeco", "numpy", "scipy", "scikit-learn", "numba", "hmmlearn"]
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    return result | {name: measures[name](quick) for name in harness.choose(measures, only)}
 
 
 def _warm_up() -> None:
