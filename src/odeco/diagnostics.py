@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,11 +78,20 @@ class Diagnostics:
         return "\n".join(lines)
 
 
-def warn_all(diagnostics: Diagnostics, *, stacklevel: int = 3) -> Diagnostics:
-    """Raise every advice as a `MomentWarning`; returns the diagnostics."""
+def warn_all(diagnostics: Diagnostics) -> Diagnostics:
+    """Raise every advice as a `MomentWarning` that points to the caller's line; returns the diagnostics."""
+    level = _levels_of_our_own()
     for text in diagnostics.advice:
-        warnings.warn(text, MomentWarning, stacklevel=stacklevel)
+        warnings.warn(text, MomentWarning, stacklevel=level)
     return diagnostics
+
+
+def _levels_of_our_own() -> int:
+    """Frames from our caller up to the first outside of the library, as `stacklevel` counts them."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _shorten(values: Floats) -> str:

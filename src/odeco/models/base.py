@@ -130,7 +130,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
         return self
 
     def _finish(self, diagnostics: Diagnostics) -> None:
-        self.diagnostics_ = warn_all(diagnostics, stacklevel=4)
+        self.diagnostics_ = warn_all(diagnostics)
 
     def _forget_stream(self) -> Self:
         if hasattr(self, "_word_stream"):

@@ -319,7 +319,7 @@ class DawidSkene(MixtureEstimator):
             advice=tuple(advice),
             details=details,
         )
-        self._finish(report, warn=warn, stacklevel=6)
+        self._finish(report, warn=warn)
 
     def _check_parameters(self) -> None:
         if self.n_classes is not None:

@@ -139,7 +139,7 @@ class GaussianMixture(MixtureEstimator):
         self._forget_stream()
         fitted = fit_source(source, options, as_generator(self.random_state))
         self._keep(fitted)
-        self._finish(fitted.diagnostics, stacklevel=3)
+        self._finish(fitted.diagnostics)
         return self
 
     @available_if(_keeps_moments)  # type: ignore[untyped-decorator]
@@ -195,7 +195,7 @@ class GaussianMixture(MixtureEstimator):
             details={**start.details, "n_samples": stream.n},
         )
         self._keep(Fitted(start.parameters.shifted(sums.mean).ordered(), report))
-        self._finish(report, warn=stream.started, stacklevel=4)
+        self._finish(report, warn=stream.started)
 
     def _placeholders(self, mean: Floats, variance: float, error: str) -> None:
         """Components that differ in nothing, until the stream has enough samples."""

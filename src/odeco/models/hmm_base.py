@@ -164,7 +164,6 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
                 advice=report.advice,
                 details={"refinement": trace, **report.details},
             ),
-            stacklevel=4,
         )
 
     def _forget(self) -> None:

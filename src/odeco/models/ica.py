@@ -244,7 +244,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.n_iter_ = solution.refined.n_iter
         self.diagnostics_ = _diagnose(problem, solution)
         if warn:
-            warn_all(self.diagnostics_, stacklevel=4)
+            warn_all(self.diagnostics_)
 
 
 def _blas_threads(n_features: int) -> AbstractContextManager[None]:

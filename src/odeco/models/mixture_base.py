@@ -104,9 +104,9 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = source.n_features
         return source
 
-    def _finish(self, diagnostics: Diagnostics, *, warn: bool = True, stacklevel: int = 4) -> None:
+    def _finish(self, diagnostics: Diagnostics, *, warn: bool = True) -> None:
         """Keep the report of a fit, and raise its advice as warnings."""
-        self.diagnostics_ = warn_all(diagnostics, stacklevel=stacklevel) if warn else diagnostics
+        self.diagnostics_ = warn_all(diagnostics) if warn else diagnostics
 
     def _forget_stream(self) -> None:
         """Drop the sums of `partial_fit`: a new `fit` starts from nothing."""

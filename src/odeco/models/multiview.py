@@ -146,7 +146,7 @@ class MultiViewMixture(MixtureEstimator):
         if steps:
             parameters, trace = self._polish(source, em_start(parameters, model), model, steps)
         self._set(parameters, model, kinds, trace)
-        self._finish(self._describe(solution, model, clipped, trace), stacklevel=5)
+        self._finish(self._describe(solution, model, clipped, trace))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -206,7 +206,7 @@ class MultiViewMixture(MixtureEstimator):
         self._set(parameters, model, kinds, trace)
         text = f"the moments could not be used ({error}) EM started from k-means clusters: try other seeds."
         method = f"k-means clusters, then {trace.n_iter} EM steps"
-        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}), stacklevel=6)
+        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}))
         return self
 
     def _polish(

@@ -183,7 +183,7 @@ class ProductMixture(MixtureEstimator):
             source = DenseSource(lambda: [DenseBatch(values)], len(values), weights)
         fitted = fit_products(source, schema, options, as_generator(self.random_state), distinct)
         self._set(schema, fitted)
-        self._finish(fitted.diagnostics, stacklevel=6)
+        self._finish(fitted.diagnostics)
 
     def _options(self) -> Options:
         check_integer("n_components", self.n_components)
