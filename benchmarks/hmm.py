@@ -303,7 +303,7 @@ def _characters_table(rows: list[dict[str, Any]]) -> str:
         for r in rows
     ]
     return (
-        f"English letters ({rows[0]['n']:,} characters of *Alice's Adventures in Wonderland*, 27 symbols), "
+        f"English letters ({rows[0]['n']:,} characters of an abridged *Alice's Adventures in Wonderland*, 27 symbols), "
         f"log-likelihood per symbol:\n\n{harness.markdown_table(header, body)}"
     )
 
