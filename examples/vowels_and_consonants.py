@@ -1,7 +1,7 @@
 """Let a hidden chain read a text letter by letter: with two states it finds the vowels by itself.
 
-The text follows the beginning of Alice's Adventures in Wonderland (Lewis Carroll, 1865, in the public domain), abridged:
-it is English to learn letters from, not an edition to quote.
+The text follows the beginning of Alice's Adventures in Wonderland (Lewis Carroll, 1865, in the public domain),
+abridged: it is English to learn letters from, not an edition to quote.
 
 Run ``python examples/vowels_and_consonants.py``; ``--figure letters.png`` (needs ``odeco[plots]``) draws it.
 """
