@@ -36,7 +36,7 @@ SAMPLE_STEPS = 20_000  # on which candidates are compared
 _WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
-_PASSES = (6, 12)  # on the sample: for all candidates, for the better half
+_PASSES = (5, 10)  # on the sample: for all candidates, for the better half
 _ALIVE = 1e-3  # stationary probability below which a state counts as dead
 _LOOSE = 2e-3  # of each row of transitions is spread evenly after the sample
 _APART = 0.2  # units of the packed parameters between twins
@@ -260,7 +260,7 @@ def best_starts(
     for passes in _PASSES:
         refined = [baum_welch(sample, candidate, max_iter=passes, tol=1e-5) for candidate in survivors]
         ranked = sorted(refined, key=lambda result: -float(result.trace.values.max()))
-        survivors = [result.state for result in ranked[: max(1, (len(ranked) + 1) // 2)]]
+        survivors = [result.state for result in ranked[: max(1, len(ranked) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
             survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
     return [_loosened(state) if len(sample) < len(data) else state for state in survivors]

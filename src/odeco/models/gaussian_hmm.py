@@ -95,7 +95,7 @@ class GaussianHMM(FeatureHMM):
         refine: str | None = "auto",
         smoothing: float = 0.0,
         max_iter: int = 100,
-        tol: float = 5e-6,
+        tol: float = 1e-5,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
