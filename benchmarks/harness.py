@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,6 +38,20 @@ def threads(count: int) -> Iterator[None]:
     """BLAS limited to `count` threads for everything inside."""
     with threadpool_limits(count):
         yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for everybody: BLAS, OpenMP of the peers, and our own."""
+    before = os.environ.get("ODECO_NUM_THREADS")
+    os.environ["ODECO_NUM_THREADS"] = "1"
+    try:
+        with threads(1):
+            yield
+    finally:
+        del os.environ["ODECO_NUM_THREADS"]
+        if before is not None:
+            os.environ["ODECO_NUM_THREADS"] = before
 
 
 def gemm_speed(dtype: Any, size: int = 1200) -> float:

@@ -5,10 +5,7 @@ A section of `python -m benchmarks hmm`.
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -56,8 +53,6 @@ def measure_seed(kind: str, n: int, d: int, k: int, seed: int) -> dict[str, floa
     x, held_out = everything[:n], everything[n:]
     model = GaussianHMM(k, random_state=0)
     row = {"odeco seconds": fit(model, x), "passes": float(model.n_iter_)}
-    with one_thread():
-        row["one thread"] = fit(GaussianHMM(k, random_state=0), x)
     peer = Peer(k, covariance_type="diag", n_iter=100, tol=0, implementation="scaling", random_state=seed)
     row["hmmlearn seconds"] = fit(peer, x)
     row["training"] = (model.score(x) - peer.score(x)) / n
@@ -75,42 +70,25 @@ def fit(model: Any, x: Any) -> float:
         return harness.once(lambda: model.fit(x))
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """As many threads as hmmlearn uses."""
-    before = os.environ.get("ODECO_NUM_THREADS")
-    os.environ["ODECO_NUM_THREADS"] = "1"
-    try:
-        with harness.threads(1):
-            yield
-    finally:
-        if before is None:
-            del os.environ["ODECO_NUM_THREADS"]
-        else:
-            os.environ["ODECO_NUM_THREADS"] = before
-
-
 def table(cases: list[dict[str, Any]]) -> str:
     """Medians over the seeds; gains are odeco's log-likelihood per step less hmmlearn's."""
     header = [
-        "states differ in", "d, k", "odeco", "one thread", "hmmlearn", "times as fast", "with one thread",
-        "held-out gain: median", "worst", "training: worst",
+        "states differ in", "d, k", "odeco", "hmmlearn", "times as fast", "held-out gain: median", "worst",
+        "training: worst",
     ]  # fmt: skip
     rows = []
     for case in cases:
-        ours, one, peer, held_out, training = (
+        ours, peer, held_out, training = (
             np.array([run[name] for run in case["runs"]])
-            for name in ("odeco seconds", "one thread", "hmmlearn seconds", "held out", "training")
+            for name in ("odeco seconds", "hmmlearn seconds", "held out", "training")
         )
         rows.append(
             [
                 case["kind"],
                 f"{case['d']}, {case['k']}",
                 f"{np.median(ours):.2f} s",
-                f"{np.median(one):.2f} s",
                 f"{np.median(peer):.1f} s",
                 f"{np.median(peer / ours):.1f}",
-                f"{np.median(peer / one):.1f}",
                 f"{np.median(held_out):+.5f}",
                 f"{held_out.min():+.5f}",
                 f"{training.min():+.5f}",

@@ -197,6 +197,7 @@ def _growth(n: int, d: int) -> dict[str, Any]:
 def report(result: dict[str, Any]) -> None:
     """Tables of the docs and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "multiview.md", f"benchmark:{NAME}", docs_tables(result))
+    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     _draw(result)
 
 
@@ -211,7 +212,10 @@ def readme_table(result: dict[str, Any]) -> str:
         ]
         for r in result["real"]
     ]
-    return harness.markdown_table(["crowd", "items", "labels", "majority vote", "EM from votes", "odeco"], rows)
+    header = ["crowd", "items", "labels", "majority vote", "EM from votes", "odeco, worst of its seeds"]
+    return harness.markdown_table(header, rows) + (
+        "\n\nLabels that are wrong, of real crowds. More in [docs/multiview.md](docs/multiview.md)."
+    )
 
 
 def docs_tables(result: dict[str, Any]) -> str:
