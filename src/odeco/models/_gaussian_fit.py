@@ -84,10 +84,11 @@ def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
         if options.refine is None:
             raise
         text = (
-            f"the moments could not be used ({error}) EM started from PCA and k-means++ instead: it may end in a local "
-            "optimum, so compare several random_state."
+            f"the moments could not be relied on ({error}) EM started from PCA and k-means++ instead: it may end in a "
+            "local optimum, so compare several random_state."
         )
-        return _best(problem, _clusters(problem)), (text,)
+        best = _best(problem, [*_clusters(problem), *_anyway(problem)])
+        return replace(best, doubtful=True), (text,)
     small = _is_small(problem)
     # Doubtful spheres are judged and exchanged one by one later on, which does better than other starts.
     doubtful = start.doubtful and options.covariance_type not in SPHERICAL
@@ -117,6 +118,18 @@ def _moment_start(problem: Problem) -> Start:
         return view_start(problem.source, description, k, kind, moments, problem.rng)
     _check_gap(moments)
     return _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))
+
+
+def _anyway(problem: Problem) -> list[Start]:
+    """The moments' start although they do not support it, where there is one: a start like others."""
+    kind, k = problem.options.covariance_type, problem.options.n_components
+    if kind == "diag" or problem.options.method == "multiview" or problem.description.dimension < k:
+        return []
+    try:
+        moments = spherical_moments(problem.rows, problem.description)
+        return [_pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))]
+    except MomentError:
+        return []
 
 
 def _check_gap(moments: SphericalMoments) -> None:
