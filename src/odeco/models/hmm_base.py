@@ -130,8 +130,13 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
         if self.refine not in (None, "auto", "baum-welch"):
             raise ValueError(f"refine must be None, 'auto' or 'baum-welch', got {self.refine!r}.")
-        if self.refine is not None and not self.max_iter >= 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}; use refine=None for moments alone.")
+        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
+        if self.refine is not None and not (whole and self.max_iter >= 1):
+            raise ValueError(
+                f"max_iter must be an integer of at least 1, got {self.max_iter!r}; use refine=None for moments alone."
+            )
+        if not 0 <= self.tol < np.inf:
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         if not 0 <= self.smoothing < np.inf:
             raise ValueError(f"smoothing must be 0 or a positive number, got {self.smoothing!r}.")
 

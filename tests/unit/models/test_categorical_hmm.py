@@ -263,7 +263,7 @@ def test_bad_input_is_named(x, arguments, message):
     [
         ({"n_components": 0}, "n_components must be a positive integer"),
         ({"refine": "em"}, "refine must be"),
-        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
         ({"smoothing": -1.0}, "smoothing must be"),
         ({"n_features": 0}, "n_features must be"),
     ],
@@ -299,3 +299,9 @@ def test_stationary_distributions_of_awkward_chains():
     np.testing.assert_allclose(stationary_distribution(periodic), np.full(3, 1 / 3), atol=1e-12)
     absorbing = np.array([[0.5, 0.5], [0.0, 1.0]])
     np.testing.assert_allclose(stationary_distribution(absorbing), [0.0, 1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"max_iter": 2.5}, {"max_iter": 0}, {"tol": -1.0}, {"tol": np.nan}])
+def test_options_that_cannot_be_used_are_refused(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+        CategoricalHMM(2, **options).fit(np.tile([0, 1, 1], 50))
