@@ -32,7 +32,7 @@ def readme_table(result: Result) -> str:
                 str(r["k"]),
                 f"**{_perplexity(ours):,.0f} in {_seconds(ours):.2g} s**",
                 f"{_perplexity(gibbs):,.0f} in {_seconds(gibbs) / _seconds(ours):.1f}x the time",
-                *(f"{_perplexity(r[peer]):,.0f}" for peer in ("scikit-learn", "gensim")),
+                *(f"{_perplexity(r[peer]):,.0f}" if peer in r else "not run" for peer in ("scikit-learn", "gensim")),
             ]
         )
     return harness.markdown_table(["text", "topics", "odeco", "tomotopy", "scikit-learn", "gensim"], rows) + (
@@ -45,7 +45,8 @@ def readme_table(result: Result) -> str:
 
 def _joined(result: Result) -> list[Result]:
     """One row per corpus, with all who fitted it."""
-    return [mine | theirs for mine, theirs in zip(result["real"], result["real_online"], strict=True)]
+    online = {row["corpus"]: row for row in result.get("real_online", [])}
+    return [row | online.get(row["corpus"], {}) for row in result["real"]]
 
 
 def docs_tables(result: Result) -> str:
@@ -90,12 +91,14 @@ def _real(result: Result) -> str:
     about, scores = [], []
     for r in _joined(result):
         cells = [f"{_perplexity(r[name]):,.0f} [{_seconds(r[name]):.3g}]" for name in timed]
-        cells += [f"{_perplexity(r[name]):,.0f}" for name in online]
+        cells += [f"{_perplexity(r[name]):,.0f}" if name in r else "not run" for name in online]
         about.append([r["corpus"], f"{r['n']:,}", f"{r['nonzeros']:,}", str(r["k"]), f"{r['unigram']:,.0f}", *cells])
-        ratios = [_perplexity(r["odeco"]) / _perplexity(r[name]) for name in names[2:]]
+        ratios = [_perplexity(r["odeco"]) / _perplexity(r[name]) if name in r else None for name in names[2:]]
         times = [f", {_seconds(r[name]) / _seconds(r['odeco']):.1f}x" for name in timed[2:]] + ["", ""]
         handed = np.mean([fit["preparation"] for fit in r["tomotopy"]])
-        cells = [f"{100 * (ratio - 1):+.1f} %{time}" for ratio, time in zip(ratios, times, strict=True)]
+        cells = [
+            f"{100 * (ratio - 1):+.1f} %{time}" if ratio else "" for ratio, time in zip(ratios, times, strict=True)
+        ]
         scores.append([r["corpus"], *cells, _range(r["odeco"]), _range(r["tomotopy"]), f"{handed:.2g} s"])
     table = harness.markdown_table(["text", "documents", "nonzeros", "k", "unigram", *names], about)
     header = ["odeco against", *names[2:], "seeds of odeco", "of tomotopy", "tomotopy's corpus"]
