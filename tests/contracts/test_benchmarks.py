@@ -22,7 +22,7 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_are_made_from_the_result_file(name):
     if not (harness.RESULTS / f"{name}.json").exists():
-        pytest.skip(f"no stored results: run make bench-{name}")
+        pytest.skip(f"no stored results: run make bench-{name.replace('_', '-')}")
     benchmark, result, marker = import_module(f"benchmarks.{name}"), harness.load(name), f"benchmark:{name}"
     assert harness.read_between(harness.ROOT / "README.md", marker) == benchmark.readme_table(result)
     assert harness.read_between(harness.ROOT / "docs" / f"{PAGES[name]}.md", marker) == benchmark.docs_tables(result)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-import numpy as np
-
 from odeco.models._hmm_starts import FeatureMoments, feature_bases, steps_of
 from odeco.moments.sequence_features import update_triples
-from odeco.sources.sequences import Sequences
+from odeco.sources.sequences import Sequences, first_steps, followed_by
 
 HEAD_STEPS = 50_000
 
@@ -36,8 +34,8 @@ class FeatureStream:
         if self.moments is not None:
             self._add(data)
             return self
-        joined = data if self._head is None else _join(self._head, data)
-        self._head = _cut(joined, HEAD_STEPS)
+        joined = data if self._head is None else followed_by(self._head, data)
+        self._head = first_steps(joined, HEAD_STEPS)
         if len(joined) > HEAD_STEPS:
             self.moments = feature_bases(self._head, self.n_components, correlated=self.correlated)
             self._add(joined)
@@ -45,22 +43,3 @@ class FeatureStream:
 
     def _add(self, data: Sequences) -> None:
         update_triples(() if self.moments is None else self.moments.triples, *steps_of(data))
-
-
-def _join(first: Sequences, second: Sequences) -> Sequences:
-    offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
-    weights = None
-    if first.weights is not None or second.weights is not None:
-        parts = [np.ones(part.n_sequences) if part.weights is None else part.weights for part in (first, second)]
-        weights = np.concatenate(parts)
-    return Sequences(np.concatenate([first.values, second.values]), None, offsets, weights)
-
-
-def _cut(data: Sequences, n_steps: int) -> Sequences:
-    """The first steps, the last sequence among them cut short."""
-    if len(data) <= n_steps:
-        return data
-    n_sequences = int(np.searchsorted(data.offsets, n_steps))  # the one that ends at or beyond the cut is the last
-    offsets = np.append(data.offsets[:n_sequences], n_steps)
-    weights = None if data.weights is None else data.weights[:n_sequences]
-    return Sequences(data.values[:n_steps].copy(), None, offsets, weights)

@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.sources import Batch
-
 
 class Moments(ABC):
     """Sums over samples. Division happens only when they are read.
@@ -25,15 +23,15 @@ class Moments(ABC):
         self.n = 0
         """The number of samples seen, whatever their weights."""
 
-    def update(self, batch: Batch) -> Self:
-        """Add the samples of a batch; returns self."""
-        if batch.counts.shape[1] != self.n_features:
-            raise ValueError(f"the batch has {batch.counts.shape[1]} columns, the moments {self.n_features}.")
+    def update(self, batch: Any) -> Self:
+        """Add the samples of a batch, of the kind that the subclass takes; returns self."""
+        if batch.n_features != self.n_features:
+            raise ValueError(f"the batch has {batch.n_features} columns, the moments {self.n_features}.")
         self._update(batch)
         self.n += len(batch)
         return self
 
-    def update_all(self, batches: Iterable[Batch]) -> Self:
+    def update_all(self, batches: Iterable[Any]) -> Self:
         """Add every batch of a source; returns self."""
         for batch in batches:
             self.update(batch)
@@ -54,7 +52,7 @@ class Moments(ABC):
 
     @abstractmethod
     def _update(self, batch: Any) -> None:
-        """Add the samples of a checked batch, of the kind that the subclass takes."""
+        """Add the samples of a checked batch."""
 
     @abstractmethod
     def _merge(self, other: Self) -> None:

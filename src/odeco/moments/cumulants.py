@@ -9,7 +9,6 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
@@ -51,19 +50,9 @@ class DenseMoments(Moments):
     def _n_products(width: int) -> int:
         """Side of the Gram matrix for rows of this width."""
 
-    def update(self, batch: DenseBatch) -> Self:  # type: ignore[override]
-        """Add the rows of a batch; returns self."""
-        if batch.rows.shape[1] != self.n_features:
-            raise ValueError(f"the batch has {batch.rows.shape[1]} columns, the moments {self.n_features}.")
-        self._update(batch)
-        self.n += len(batch)
+    def update(self, batch: DenseBatch) -> Self:
+        super().update(batch)
         self.weight += float(len(batch) if batch.weights is None else batch.weights.sum())
-        return self
-
-    def update_all(self, batches: Iterable[DenseBatch]) -> Self:  # type: ignore[override]
-        """Add every batch of a source; returns self."""
-        for batch in batches:
-            self.update(batch)
         return self
 
     def merge(self, other: Self) -> Self:

@@ -16,7 +16,7 @@ Missing values have all features 0; inverse shares of what is observed put the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -125,10 +125,7 @@ class TableMoments(Moments):
         self.first = np.zeros(features.n_features)
         self.observed = np.zeros(features.n_columns)
 
-    def update(self, batch: DenseBatch) -> Self:  # type: ignore[override]
-        """Add the rows of a batch (values as `Schema.read` gives them); returns self."""
-        if batch.rows.shape[1] != self.n_features:
-            raise ValueError(f"the batch has {batch.rows.shape[1]} columns, the moments {self.n_features}.")
+    def _update(self, batch: DenseBatch) -> None:
         step = self.features.block_rows()
         for start in range(0, len(batch), step):
             values = np.asarray(batch.rows[start : start + step], dtype=np.float64)
@@ -139,14 +136,6 @@ class TableMoments(Moments):
             missing = np.isnan(values)
             self.observed += weights.sum() - weights @ missing
             self._add(encoded, weights, missing)
-        self.n += len(batch)
-        return self
-
-    def update_all(self, batches: Iterable[DenseBatch]) -> Self:  # type: ignore[override]
-        """Add every batch of a source; returns self."""
-        for batch in batches:
-            self.update(batch)
-        return self
 
     def merge(self, other: Self) -> Self:
         ours, theirs = self.features, other.features
@@ -164,11 +153,9 @@ class TableMoments(Moments):
         self.first = self.first + other.first
         self.observed = self.observed + other.observed
 
-    def _update(self, batch: object) -> None:
-        raise NotImplementedError  # update does all
-
+    @abstractmethod
     def _add(self, encoded: Floats, weights: Floats, missing: NDArray[np.bool_]) -> None:
-        raise NotImplementedError
+        """Add encoded rows, values as `Schema.read` gives them."""
 
     @property
     def shares(self) -> Floats:

@@ -32,7 +32,7 @@ class Window:
 class SequenceMoments(Moments):
     """Sums over tuples of consecutive symbols of an alphabet of d: codes from d on are missing symbols."""
 
-    def update(self, batch: Sequences) -> Self:  # type: ignore[override]
+    def update(self, batch: Sequences) -> Self:
         """Add whole sequences; returns self."""
         if batch.codes is None:
             raise ValueError("the moments of symbols need encoded sequences.")

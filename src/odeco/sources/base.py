@@ -32,6 +32,11 @@ class Batch:
     def __len__(self) -> int:
         return int(self.counts.shape[0])
 
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.counts.shape[1])
+
     def take(self, rows: slice | NDArray[np.bool_] | NDArray[np.integer]) -> Batch:
         """Some of the rows."""
         return Batch(self.counts[rows], self.lengths[rows], None if self.weights is None else self.weights[rows])

@@ -31,6 +31,11 @@ class DenseBatch:
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.rows.shape[1])
+
 
 class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
