@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from odeco import completion, metrics, simulate, tensors, theory
+from odeco import completion, datasets, metrics, simulate, tensors, theory
 from odeco.decomposition import Decomposition, decompose
 from odeco.exceptions import MomentError, MomentWarning
 from odeco.recovery import decompose_moments
@@ -43,6 +43,7 @@ _ESTIMATORS = {
 __all__ = [
     "tensors",
     "simulate",
+    "datasets",
     "metrics",
     "completion",
     "theory",
