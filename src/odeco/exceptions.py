@@ -9,3 +9,7 @@ class MomentWarning(UserWarning):
 
 class MomentError(ValueError):
     """The moments of the data do not determine the model: rank too low, too few samples, documents too short."""
+
+
+class InputFileError(ValueError):
+    """A file cannot be read as what it should be: the message names file and line, what was found, what to do."""

@@ -1,0 +1,64 @@
+"""JSON lines: one object on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from odeco.files.frames import Array, TableInput, column_of, joined_kind
+from odeco.files.opening import InputFile
+
+
+def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
+    """The columns of JSON lines; one pass over them finds out what they hold."""
+    kinds: dict[str, str | None] = {}
+    odd: set[str] = set()
+    n_rows = 0
+    for objects in _objects(file, encoding):
+        n_rows += len(objects)
+        for row in objects:
+            for name, value in row.items():
+                kinds[name] = joined_kind(kinds.get(name), _kind(value))
+                if isinstance(value, (list, dict)):
+                    odd.add(name)
+    if n_rows == 0 or not kinds:
+        raise file.error("it holds no objects with values.")
+    usable = {name: None if name in odd else kind or "number" for name, kind in kinds.items()}
+    return TableInput(file, "jsonl", list(kinds), list(usable.values()), partial(_read, file, encoding, usable))
+
+
+def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
+    for first, lines in file.text_blocks(encoding):
+        objects = []
+        for line, text in enumerate(lines, first):
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text)
+                if "\\u" in text:  # half of a pair of surrogates is no text
+                    json.dumps(row, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as error:
+                raise file.error(f"it is not JSON ({error}).", line) from error
+            if not isinstance(row, dict):
+                raise file.error(f"an object {{...}} is expected on each line, found a {type(row).__name__}.", line)
+            objects.append(row)
+        if objects:
+            yield objects
+
+
+def _read(file: InputFile, encoding: str, kinds: dict[str, str | None], names: Sequence[str]) -> Iterator[list[Array]]:
+    for objects in _objects(file, encoding):
+        with file.guard():
+            yield [column_of([row.get(name) for row in objects], kinds[name] or "number") for name in names]
+
+
+def _kind(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int):
+        return "integer" if abs(value) < 2**63 else "number"
+    return "number" if isinstance(value, float) else "label"

@@ -1,0 +1,190 @@
+"""Opening an input file: found, readable, decompressed, in blocks of whole lines; every failure is one clear line."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import shutil
+import stat
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from odeco.exceptions import InputFileError
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+# Bytes that are read at a time: parsing costs much more than the call, and several such blocks fit any memory.
+BLOCK_BYTES = 2**22
+# A line longer than this is not a line of any format here, and would have to be held as a whole.
+LONGEST_LINE = 2**28
+_HEAD_BYTES = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class InputFile:
+    """A file (or the copy of a pipe) that can be read as often as needed; `name` is what its user calls it."""
+
+    path: Path
+    name: str
+    compressed: bool = False
+    spool: Any = field(default=None, repr=False)  # keeps the copy of a pipe alive
+
+    def error(self, text: str, line: int | None = None) -> InputFileError:
+        """The error to raise: one line that names the file."""
+        place = self.name if line is None else f"{self.name}, line {line}"
+        return InputFileError(f"{place}: {one_line(text)}")
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Turn whatever a parser raises about this file into an `InputFileError`."""
+        try:
+            yield
+        except InputFileError:
+            raise
+        except UnicodeDecodeError as error:
+            raise self.error(_undecodable(error)) from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self.error(f"the compressed data are damaged or cut short ({error}): copy the file again.") from error
+        except MemoryError as error:
+            raise self.error(
+                "it does not fit in memory, or is damaged and claims to be large: Parquet files are read in pieces."
+            ) from error
+        except OSError as error:
+            raise self.error(_os_words(error)) from error
+        except (ValueError, OverflowError, NotImplementedError, struct.error, zipfile.BadZipFile) as error:
+            raise self.error(str(error) or type(error).__name__) from error
+
+    def open(self) -> BinaryIO:
+        """The bytes, decompressed."""
+        if self.compressed:
+            return io.BufferedReader(gzip.open(self.path, "rb"), BLOCK_BYTES)
+        return self.path.open("rb")
+
+    def head(self) -> bytes:
+        """The first bytes, by which the format is recognised."""
+        with self.guard(), self.open() as stream:
+            return stream.read(_HEAD_BYTES)
+
+    def line_blocks(self, skip_lines: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Blocks of whole lines with the number of their first line (from 1); the last may lack its newline."""
+        rest, line = b"", 1
+        with self.guard(), self.open() as stream:
+            for _ in range(skip_lines):
+                stream.readline(LONGEST_LINE)
+                line += 1
+            while block := stream.read(BLOCK_BYTES):
+                cut = block.rfind(b"\n") + 1
+                if cut == 0:
+                    rest += block
+                    if len(rest) > LONGEST_LINE:
+                        raise self.error(f"a line of more than {LONGEST_LINE >> 20} MiB: is this a text file?", line)
+                    continue
+                whole, rest = rest + block[:cut], block[cut:]
+                yield line, whole
+                line += whole.count(b"\n")
+            if rest.strip():
+                yield line, rest
+
+    def text_blocks(self, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
+        """Blocks of lines as text, without their newlines, with the number of their first line (from 1)."""
+        decoder = io.IncrementalNewlineDecoder(_decoder(encoding), translate=True)
+        rest, line = "", 1
+        with self.guard(), self.open() as stream:
+            ended = False
+            while not ended:
+                block = stream.read(BLOCK_BYTES)
+                ended = not block
+                try:
+                    text = rest + decoder.decode(block, final=ended)
+                except UnicodeDecodeError as error:
+                    raise self.error(f"near line {line}: {_undecodable(error)}") from error
+                lines = text.split("\n")
+                rest = lines.pop()
+                if len(rest) > LONGEST_LINE:
+                    raise self.error(f"a line of more than {LONGEST_LINE >> 20} MiB: is this a text file?", line)
+                if ended and rest:
+                    lines.append(rest)
+                if lines:
+                    yield line, lines
+                    line += len(lines)
+
+
+def open_input(path: PathLike) -> InputFile:
+    """Find a file and look whether it can be read; "-" is the standard input, kept in a temporary file."""
+    if str(path) == "-":
+        return _spooled(sys.stdin.buffer, "<stdin>")
+    name = os.fspath(path)
+    found = Path(name).expanduser()
+    try:
+        mode = found.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputFileError(f"{name}: is a folder, a file is expected.")
+        with found.open("rb") as stream:
+            if not stat.S_ISREG(mode):
+                return _spooled(stream, name)
+            magic = stream.read(2)
+    except OSError as error:
+        raise InputFileError(f"{name}: {_os_words(error)}") from error
+    except ValueError as error:  # a NUL in the name
+        raise InputFileError(f"{name!r}: {one_line(str(error))}") from error
+    if not magic:
+        raise InputFileError(f"{name}: is empty.")
+    return InputFile(found, name, compressed=magic == b"\x1f\x8b")
+
+
+def _spooled(stream: Any, name: str) -> InputFile:
+    """A pipe can be read only once, so it is copied first."""
+    try:
+        spool = tempfile.NamedTemporaryFile(prefix="odeco-")  # noqa: SIM115  (closed and removed with the InputFile)
+        shutil.copyfileobj(stream, spool, BLOCK_BYTES)
+        spool.flush()
+    except OSError as error:
+        raise InputFileError(
+            f"{name}: cannot be kept in {tempfile.gettempdir()} ({_os_words(error)}) Set TMPDIR to a folder with space."
+        ) from error
+    path = Path(spool.name)
+    with path.open("rb") as copy:
+        magic = copy.read(2)
+    if not magic:
+        raise InputFileError(f"{name}: is empty.")
+    return InputFile(path, name, magic == b"\x1f\x8b", spool)
+
+
+def one_line(text: str, width: int = 300) -> str:
+    """Words of a message in one line, shortened in the middle where a library quotes half the file."""
+    line = " ".join("".join(c if c.isprintable() or c.isspace() else "?" for c in text[: 4 * width]).split())
+    return line if len(line) <= width else f"{line[: width - 60]} ... {line[-50:]}"
+
+
+def _decoder(encoding: str) -> codecs.IncrementalDecoder:
+    """A strict decoder that drops a byte order mark."""
+    try:
+        b"".decode(encoding)  # refuses codecs that are not text
+        name = codecs.lookup(encoding).name
+        return codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)("strict")
+    except LookupError:
+        raise ValueError(f"encoding {encoding!r} is not known: try 'utf-8', 'latin-1' or 'utf-16'.") from None
+
+
+def _undecodable(error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start : error.start + 1].hex()
+    return f"byte 0x{byte} is not {error.encoding}: give the encoding of the file (latin-1, utf-16, ...)."
+
+
+def _os_words(error: OSError) -> str:
+    """What the system says, in the words of a sentence."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file."
+    if isinstance(error, PermissionError):
+        return "permission denied: it cannot be read."
+    return f"{error.strerror or error}."
