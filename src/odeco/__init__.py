@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from odeco import completion, datasets, metrics, simulate, tensors, theory
 from odeco.decomposition import Decomposition, decompose
-from odeco.exceptions import MomentError, MomentWarning
+from odeco.exceptions import ModelFileError, MomentError, MomentWarning
 from odeco.recovery import decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from odeco.models.poisson_hmm import PoissonHMM
     from odeco.models.product_mixture import ProductMixture
     from odeco.models.single_topic import SingleTopicModel
+    from odeco.persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
-# Estimators are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
-_ESTIMATORS = {
+# Loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+_ON_DEMAND = {
     "SingleTopicModel": "odeco.models.single_topic",
     "LatentDirichletAllocation": "odeco.models.lda",
     "GaussianMixture": "odeco.models.gaussian_mixture",
@@ -37,6 +38,8 @@ _ESTIMATORS = {
     "GaussianHMM": "odeco.models.gaussian_hmm",
     "PoissonHMM": "odeco.models.poisson_hmm",
     "ICA": "odeco.models.ica",
+    "save": "odeco.persistence",
+    "load": "odeco.persistence",
 }
 
 # In the order of the flow.
@@ -62,16 +65,19 @@ __all__ = [
     "GaussianHMM",
     "PoissonHMM",
     "ICA",
+    "save",
+    "load",
     "MomentError",
     "MomentWarning",
+    "ModelFileError",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ESTIMATORS:
-        return getattr(import_module(_ESTIMATORS[name]), name)
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module 'odeco' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ESTIMATORS])
+    return sorted([*globals(), *_ON_DEMAND])

@@ -13,3 +13,7 @@ class MomentError(ValueError):
 
 class InputFileError(ValueError):
     """A file cannot be read as what it should be: the message names file and line, what was found, what to do."""
+
+
+class ModelFileError(ValueError):
+    """A file is not what `odeco.save` writes: damaged, cut short, of another kind, or of a newer odeco."""
