@@ -75,8 +75,9 @@ def read_counts(
     vocabulary : path or list of str, optional
         The words of the columns, for formats of counts: a file has one on each line. Found by itself where it lies
         beside as vocab.NAME.txt (UCI), NAME.vocab.txt or vocab.txt. For texts: the words to count.
-    vectorizer : odeco.text.Vectorizer, optional
-        Counts the words of texts. One that is fitted is used as it is, another is fitted first.
+    vectorizer : odeco.text.Vectorizer, or a function that returns one, optional
+        Counts the words of texts. One that is fitted is used as it is, another is fitted first. With a file of counts it
+        is an error, unless it is a function, which is called where there are texts.
     n_features : int, optional
         Number of columns, where the file may use fewer.
     encoding : str
@@ -91,7 +92,7 @@ def read_counts(
         if n_features is not None:
             raise ValueError("n_features is for formats of counts; texts have as many columns as the vocabulary words.")
         return _counted(opened, words, vectorizer)
-    for name, value in (("column", column), ("vectorizer", vectorizer)):
+    for name, value in (("column", column), ("vectorizer", None if callable(vectorizer) else vectorizer)):
         if value is not None:
             raise file.error(f"{name} is for texts, and this {found} file holds counts.")
     if words is None and opened.vocabulary is None and found in SPARSE:
@@ -135,7 +136,7 @@ def _counted(texts: TextBatches, words: list[str] | None, vectorizer: Any) -> Co
         raise ValueError("vocabulary and vectorizer both say which words to count: give one of them.")
     if words is not None:
         vectorizer = Vectorizer.from_dict({}, words)
-    chosen = Vectorizer() if vectorizer is None else vectorizer
+    chosen = Vectorizer() if vectorizer is None else vectorizer() if callable(vectorizer) else vectorizer
     if hasattr(chosen, "vocabulary_"):
         width = len(chosen.vocabulary_)
         source: Source = FileCounts(texts.file, lambda: map(chosen.transform, texts.read()), width, BATCH_ROWS)

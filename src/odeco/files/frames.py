@@ -38,7 +38,7 @@ class Frame:
 
     @property
     def iloc(self) -> _Places:
-        """Columns by number: ``frame.iloc[:, 3]``."""
+        """Columns by number, ``frame.iloc[:, 3]``, or some of the rows, ``frame.iloc[:100]``."""
         return _Places(self)
 
     def __getitem__(self, name: str) -> _Column:
@@ -61,7 +61,9 @@ class Frame:
 class _Places:
     frame: Frame
 
-    def __getitem__(self, place: tuple[slice, int]) -> Array:
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, tuple):
+            return Frame(self.frame.columns, tuple(part[place] for part in self.frame.parts))
         rows, column = place
         return self.frame.parts[column][rows]
 
