@@ -71,6 +71,10 @@ def sum_batches(batches: Iterable[Any], make: Callable[[], SomeSums]) -> SomeSum
 
     Merged in order: the same bit for bit for the same number of threads. BLAS uses one thread per batch.
     """
+    add_to = getattr(batches, "add_to", None)
+    if add_to is not None:  # the rows are elsewhere, and so are the threads
+        added: SomeSums = add_to(make())
+        return added
     iterator = iter(batches)
     parts: list[SomeSums] = []
     with single_threaded_blas():
@@ -89,6 +93,18 @@ def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int6
     bounds = np.searchsorted(indptr, targets).astype(np.int64)
     bounds[0], bounds[-1] = 0, len(indptr) - 1
     return bounds
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let everything inside run on the thread that calls it: for engines that run one task per core themselves."""
+    before = getattr(_inside, "worker", False)
+    _inside.worker = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _inside.worker = before
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.models._ica_data import Problem, Stream, read_source
 from odeco.models._ica_solve import Solution, solve
+from odeco.models.lazy import by_rows
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
 
@@ -161,6 +162,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             self._solve(stream.problem(self.noise), self.refine, warn=stream.started)
         return self
 
+    @by_rows("shares")
     def transform(self, X: Any) -> Floats:
         """Sources of new samples: ``(X - mean_) @ components_.T``, or with ``sinr_components_`` (see `estimate`)."""
         check_is_fitted(self)

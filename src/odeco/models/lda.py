@@ -15,6 +15,7 @@ from odeco.exceptions import MomentError
 from odeco.kernels.threads import blas_for
 from odeco.models.base import TopicEstimator, describe, without_moments
 from odeco.models.fallback import documents_as_topics
+from odeco.models.lazy import by_rows
 from odeco.models.topics import (
     UNIDENTIFIED_ALPHA0,
     Alpha0Search,
@@ -223,6 +224,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.eta_ = self.eta
         self.n_iter_ = 0
 
+    @by_rows("shares")
     def transform(self, X: Any) -> Floats:
         """Topic proportions of documents, rows summing to 1; each document by itself, whatever its batch-mates."""
         batch = self._counts(X)

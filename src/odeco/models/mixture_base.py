@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.models.lazy import by_rows
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
 
@@ -51,11 +52,13 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # What users of scikit-learn's mixtures expect.
 
+    @by_rows("shares")
     def predict_proba(self, X: Any) -> Floats:
         """Posterior probabilities of the components, (n, k)."""
         check_is_fitted(self)
         return posterior(self._log_joint(self._clean(X)))[0]
 
+    @by_rows("label")
     def predict(self, X: Any) -> Labels:
         """The most probable component of each sample."""
         check_is_fitted(self)
@@ -65,6 +68,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Fit, then the most probable component of each sample."""
         return np.asarray(self.fit(X, **params).predict(X))
 
+    @by_rows("score")
     def score_samples(self, X: Any) -> Floats:
         """Log-likelihood of each sample, (n,)."""
         check_is_fitted(self)

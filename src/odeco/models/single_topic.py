@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from odeco.exceptions import MomentError
 from odeco.kernels.threads import blas_for
 from odeco.models.base import TopicEstimator, describe, without_moments
 from odeco.models.fallback import documents_as_topics
+from odeco.models.lazy import by_rows
 from odeco.models.topics import topics_at
 from odeco.models.word_moments import word_moments
 from odeco.refinement.loop import Trace
@@ -149,7 +149,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
 
     def _polish(self, source: Source, steps: int) -> Trace:
         refined = refine_multinomial_mixture(
-            _WeightedBatches(source),
+            source,
             self.weights_,
             self.components_,
             smoothing=self.smoothing,
@@ -184,11 +184,13 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         d = self.components_.shape[1]
         return np.asarray((1 - _PREDICTION_SMOOTHING) * self.components_ + _PREDICTION_SMOOTHING / d)
 
+    @by_rows("shares")
     def predict_proba(self, X: Any) -> Floats:
         """Posterior probabilities of the topics (n, k)."""
         joint = self._joint(X)
         return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
 
+    @by_rows("label")
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The most probable topic of each document."""
         return np.asarray(np.argmax(self._joint(X), axis=1))
@@ -197,6 +199,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         """Fit, then the most probable topic of each document."""
         return self.fit(X, **params).predict(X)
 
+    @by_rows("score")
     def score_samples(self, X: Any) -> Floats:
         """Log probability of each document's words in their order (without the multinomial coefficient)."""
         return np.asarray(logsumexp(self._joint(X), axis=1))
@@ -227,13 +230,3 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
             n_samples, self.components_, self.weights_, mean_length=mean_length, random_state=self.random_state
         )
         return drawn.counts, np.asarray(np.argmax(drawn.proportions, axis=1))
-
-
-class _WeightedBatches:
-    """Counts and weights of a source's batches, to be read again and again."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def __iter__(self) -> Iterator[tuple[Any, Floats | None]]:
-        return ((batch.counts, batch.weights) for batch in self._source)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from odeco.models.topics import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
 from odeco.sources import Batch, Source, as_source, every, weigh_by_length
-from odeco.sources.arrays import ArraySource
+from odeco.sources.arrays import ArraySource, join_batches
+from odeco.sources.partitions import PartitionedCounts, is_elsewhere
 from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
 from odeco.whitening.randomized import WordRange, word_range
@@ -57,7 +59,7 @@ def _triples(source: Source, found: WordRange, whitener: Whitener) -> tuple[Proj
     """
     columns = whitener.matrix.astype(np.float32)
     cost = int(found.frequencies.n_at_least[2]) * whitener.n_components**3
-    if cost <= LARGE_TENSOR:
+    if cost <= LARGE_TENSOR or is_elsewhere(source):  # what is implicit would have to be read again and again
         return WordTriples(columns).update_all(source).read(), None
     step = int(np.ceil(2 * cost / LARGE_TENSOR))
     some = WordTriples(columns).update_all(source.map(every(step))).read()
@@ -96,11 +98,16 @@ def sample_documents(source: Source, size: int) -> Batch:
     """About `size` documents, evenly spread over the data where they lie in memory, over the first batch elsewhere."""
     if isinstance(source, ArraySource):
         return thin(source.whole(), size)
+    if isinstance(source, PartitionedCounts):  # what the first batch would give, and no other document, travels
+        return join_batches(source.only(evenly(min(source.n_rows, source.batch_size), size)).collect())
     return thin(next(iter(source)), size)
 
 
 def thin(batch: Batch, size: int) -> Batch:
     """Evenly spaced documents of a batch, `size` of them at most."""
-    if len(batch) <= size:
-        return batch
-    return batch.take(np.linspace(0, len(batch) - 1, size).astype(np.intp))
+    return batch if len(batch) <= size else batch.take(evenly(len(batch), size))
+
+
+def evenly(n: int, size: int) -> NDArray[np.intp]:
+    """`size` evenly spaced places of n, or all of them."""
+    return np.linspace(0, n - 1, size).astype(np.intp) if n > size else np.arange(n)

@@ -16,7 +16,7 @@ from odeco.models.topics import BasisMoments
 from odeco.models.word_moments import choose_word_scale
 from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
 from odeco.sources import Batch, as_source, weigh_by_length
-from odeco.sources.arrays import row_slice, stack_rows
+from odeco.sources.arrays import join_batches, row_slice
 from odeco.tensors import multilinear
 from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
@@ -126,17 +126,6 @@ def _whiten_basis(pairs: WordPairs, triples: WordTriples, k: int) -> BasisMoment
         np.asarray(multilinear(triples.triples, inner, inner, inner)),
     )
     return BasisMoments(whitener, moments, spectrum, n_passes=1)
-
-
-def join_batches(parts: list[Batch]) -> Batch:
-    """Several batches as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Batch(
-        stack_rows([part.counts for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.row_weights() for part in parts]),
-    )
 
 
 def slice_batch(batch: Batch, start: int, stop: int) -> Batch:

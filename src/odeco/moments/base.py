@@ -4,18 +4,86 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Moments(ABC):
+@dataclass(frozen=True, eq=False)
+class PackedSums:
+    """Sums alone, as they travel and are stored: arrays by name, those that add up and those of which the largest
+    counts. What they are sums on (a basis, a model) is known at both ends and does not travel.
+    """
+
+    sums: dict[str, NDArray[Any]] = field(repr=False)
+    maxima: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def __add__(self, other: PackedSums) -> PackedSums:
+        return PackedSums(
+            {name: value + other.sums[name] for name, value in self.sums.items()},
+            {name: np.maximum(value, other.maxima[name]) for name, value in self.maxima.items()},
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(value.nbytes for part in (self.sums, self.maxima) for value in part.values())
+
+
+class Additive(ABC):
+    """Anything that adds up over batches: the one thing that a pass over a source makes.
+
+    Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`.
+    """
+
+    _sums: ClassVar[tuple[str, ...]] = ()
+    _maxima: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def update(self, batch: Any) -> Any:
+        """Add the samples of a batch."""
+
+    def update_all(self, batches: Iterable[Any]) -> Self:
+        """Add every batch of a source, where its rows are; returns self."""
+        add_to = getattr(batches, "add_to", None)
+        if add_to is not None:
+            added: Self = add_to(self)
+            return added
+        for batch in batches:
+            self.update(batch)
+        return self
+
+    def pack(self) -> PackedSums:
+        """The sums, ready to travel."""
+        return PackedSums(
+            {name: np.asarray(getattr(self, name)) for name in self._sums if getattr(self, name) is not None},
+            {name: np.asarray(getattr(self, name)) for name in self._maxima},
+        )
+
+    def unpack(self, packed: PackedSums) -> Self:
+        """Add packed sums of the same kind; returns self."""
+        for name, value in packed.sums.items():
+            setattr(self, name, _like(getattr(self, name), getattr(self, name) + value))
+        for name, value in packed.maxima.items():
+            setattr(self, name, _like(getattr(self, name), np.maximum(getattr(self, name), value)))
+        return self
+
+
+def _like(old: Any, value: NDArray[Any]) -> Any:
+    """Numbers stay numbers."""
+    return value if isinstance(old, np.ndarray) else type(old)(value)
+
+
+class Moments(Additive):
     """Sums over samples. Division happens only when they are read.
 
     Any chunking of the samples into batches and any order of merges give the same statistics. The basis
     on which a moment is projected travels with it: merging moments of different bases is an error.
     """
+
+    _sums: ClassVar[tuple[str, ...]] = ("n",)
 
     def __init__(self, n_features: int, basis: NDArray[np.floating] | None = None) -> None:
         self.n_features = n_features
@@ -29,12 +97,6 @@ class Moments(ABC):
             raise ValueError(f"the batch has {batch.n_features} columns, the moments {self.n_features}.")
         self._update(batch)
         self.n += len(batch)
-        return self
-
-    def update_all(self, batches: Iterable[Any]) -> Self:
-        """Add every batch of a source; returns self."""
-        for batch in batches:
-            self.update(batch)
         return self
 
     def merge(self, other: Self) -> Self:

@@ -9,7 +9,7 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ class DenseMoments(Moments):
 
     A shift near the mean keeps the digits; it is part of the basis, and moments of different shifts do not merge.
     """
+
+    _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "_gram")
 
     def __init__(self, n_features: int, shift: ArrayLike | None, basis: Rows | None) -> None:
         origin = np.zeros(n_features) if shift is None else np.asarray(shift, dtype=np.float64)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,8 @@ class FeatureMap:
 class TableMoments(Moments):
     """Sums over the features of a table's rows."""
 
+    _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "first", "observed")
+
     def __init__(self, features: FeatureMap, basis: NDArray[np.floating] | None = None) -> None:
         super().__init__(features.n_columns, basis)
         self.features = features
@@ -171,6 +173,8 @@ class TableMoments(Moments):
 class ProductMarginals(TableMoments):
     """First and second moments of each feature by itself."""
 
+    _sums = (*TableMoments._sums, "second")
+
     def __init__(self, features: FeatureMap) -> None:
         super().__init__(features)
         self.second = np.zeros(features.n_features)
@@ -191,6 +195,8 @@ class ProductMarginals(TableMoments):
 
 class ProductPairs(TableMoments):
     """All pairs of features, each over the rows that have both."""
+
+    _sums = (*TableMoments._sums, "gram", "_missing_pairs", "_missing_first")
 
     def __init__(self, features: FeatureMap) -> None:
         super().__init__(features)
@@ -229,6 +235,8 @@ class ProductPairs(TableMoments):
 
 class ProductTriples(TableMoments):
     """Triples of features mapped to r dimensions: z = sum_a e_a u_a, the rows u_a of `basis` (D, r)."""
+
+    _sums = (*TableMoments._sums, "projected", "cubes", "squares", "cross", "third", "second")
 
     def __init__(self, features: FeatureMap, basis: Floats) -> None:
         super().__init__(features, basis)

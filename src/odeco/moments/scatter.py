@@ -64,6 +64,17 @@ class ScatterSum:
         self._copies = np.zeros((n_copies, *shape), dtype=dtype)
         self._n_pending = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The total alone, and nothing of it while it is zero: the copies are made anew where the sum arrives."""
+        total = self.total if self.total.any() else None
+        return {"shape": self._total.shape, "total": total, "dtype": self._copies.dtype, "n_copies": len(self._copies)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._total = np.zeros(state["shape"]) if state["total"] is None else state["total"]
+        n_copies = min(state["n_copies"], thread_count())
+        self._copies = np.zeros((n_copies, *state["shape"]), dtype=state["dtype"])
+        self._n_pending = 0
+
     def scatter(self, parts: CsrParts, work: Callable[[int, int, int, Floats], None]) -> None:
         """Call ``work(part, start, stop, copy)`` for runs of rows, one thread and one copy each."""
         n_parts = self.parts_for(parts)
@@ -83,6 +94,11 @@ class ScatterSum:
         if self._n_pending:
             self._empty()
         return self._total
+
+    @total.setter
+    def total(self, total: NDArray[np.float64]) -> None:
+        self._copies[:], self._n_pending = 0, 0
+        self._total = total
 
     def merge(self, other: ScatterSum) -> None:
         """Add another sum."""

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.moments.base import Moments
+from odeco.moments.base import Moments, PackedSums
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric, mixed_cubes
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
@@ -63,14 +63,13 @@ class WordTriples(Moments):
     def first(self) -> NDArray[np.float64]:
         """``W^T M1``, shape (k,)."""
         require_documents(self._weights[0], order=1)
-        return np.asarray(np.sum([part.first for part in self._parts], axis=0) / self._weights[0])
+        return np.asarray(self._first_sum() / self._weights[0])
 
     @property
     def pairs(self) -> NDArray[np.float64]:
         """``E[x1 (x) x2](W, W)``, shape (k, k)."""
         require_documents(self._weights[1], order=2)
-        basis = self.basis.astype(np.float64, copy=False)
-        pairs = np.sum([part.pairs for part in self._parts], axis=0) - (basis.T * self._diagonals[0]) @ basis
+        pairs = self._pair_sum()
         return np.asarray(
             (pairs + pairs.T) / (2 * self._weights[1])
         )  # single precision products are symmetric to 1e-7 only
@@ -79,11 +78,36 @@ class WordTriples(Moments):
     def triples(self) -> NDArray[np.float64]:
         """``E[x1 (x) x2 (x) x3](W, W, W)``, shape (k, k, k), symmetric."""
         require_documents(self._weights[2], order=3)
+        return symmetrize(self._triple_sum() / self._weights[2])  # diagonal blocks: as for the pairs
+
+    def _first_sum(self) -> NDArray[np.float64]:
+        return np.asarray(np.sum([part.first for part in self._parts], axis=0))
+
+    def _pair_sum(self) -> NDArray[np.float64]:
+        basis = self.basis.astype(np.float64, copy=False)
+        return np.asarray(np.sum([part.pairs for part in self._parts], axis=0) - (basis.T * self._diagonals[0]) @ basis)
+
+    def _triple_sum(self) -> NDArray[np.float64]:
+        cubes = fill_symmetric(np.sum([part.cubes for part in self._parts], axis=0))
+        if not self._diagonals[1].any():  # nothing but unpacked sums
+            return cubes
         # 2 q w^3 is the sum over the three permutations of w (x) w (x) (2/3 q w): it joins the mixed term.
         others = (2 / 3) * self._diagonals[1][:, None] * self.basis - self._mixed.total
-        corrections = mixed_cubes(self.basis, others.astype(self.basis.dtype, copy=False))
-        cubes = fill_symmetric(np.sum([part.cubes for part in self._parts], axis=0))
-        return symmetrize((cubes + corrections) / self._weights[2])  # diagonal blocks: as for the pairs
+        return np.asarray(cubes + mixed_cubes(self.basis, others.astype(self.basis.dtype, copy=False)))
+
+    def pack(self) -> PackedSums:
+        """O(k^3) numbers: what the d x k sums correct is corrected here, so that they need not travel."""
+        sums = {"n": np.asarray(self.n), "weights": self._weights, "first": self._first_sum()}
+        return PackedSums({**sums, "pairs": self._pair_sum(), "cubes": symmetrize(self._triple_sum())})
+
+    def unpack(self, packed: PackedSums) -> Self:
+        found, part = packed.sums, self._parts[0]
+        self.n += int(found["n"])
+        self._weights = self._weights + found["weights"]
+        part.first += found["first"]
+        part.pairs += found["pairs"]
+        part.cubes += found["cubes"]
+        return self
 
     def _update(self, batch: Batch) -> None:
         from odeco.kernels.threads import single_threaded_blas

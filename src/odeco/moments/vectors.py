@@ -47,6 +47,8 @@ class FastSecondMoments(SecondMoments):
 class CovarianceProduct(DenseMoments):
     """The covariance times a block of directions: ``C @ basis``, (d, r), without forming C. The shift is the mean."""
 
+    _sums = (*DenseMoments._sums, "_product")
+
     def __init__(self, basis: Rows, shift: Floats) -> None:
         super().__init__(basis.shape[0], shift, basis)
         self._product = np.zeros(basis.shape)
@@ -84,6 +86,8 @@ class CovarianceProduct(DenseMoments):
 
 class ColumnMoments(DenseMoments):
     """Mean and variance of each column."""
+
+    _sums = (*DenseMoments._sums, "_first", "_squares")
 
     def __init__(self, n_features: int, shift: Floats) -> None:
         super().__init__(n_features, shift, np.empty((n_features, 0)))
@@ -154,6 +158,8 @@ class VectorMoments(DenseMoments):
         Keep the (d, r) sums of y (x) z. They lift directions of the basis back to all d coordinates, and are needed
         unless the shift is the mean.
     """
+
+    _sums = (*DenseMoments._sums, "_first", "_cubes", "_squares", "_radial", "_cross")
 
     def __init__(self, basis: ArrayLike, shift: ArrayLike | None = None, *, cross: bool = True) -> None:
         block = np.asarray(basis)
@@ -324,6 +330,8 @@ def sum_over(batches: Iterable[DenseBatch], make: Callable[[], SomeMoments]) -> 
 
     Each thread has sums of its own, merged in order: the same bit for bit for the same number of threads.
     """
+    if hasattr(batches, "add_to"):
+        return make().update_all(batches)
     iterator = iter(batches)
     sums: list[SomeMoments] = []
     with single_threaded_blas():

@@ -39,6 +39,9 @@ def tuple_weights(batch: Batch, order: int) -> tuple[NDArray[np.float64], NDArra
 class WordFrequencies(Moments):
     """The first moment M1 = E[x1] and the lengths of the documents."""
 
+    _sums = ("n", "_sum", "_weight", "n_at_least", "n_words")
+    _maxima = ("longest",)
+
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
         self._sum = np.zeros(n_features)
@@ -85,6 +88,8 @@ class WordPairs(Moments):
         are kept in double precision.
     """
 
+    _sums = ("n", "_product_sums", "_diagonal", "_weight")
+
     def __init__(self, basis: ArrayLike) -> None:
         block = as_basis(basis)
         super().__init__(block.shape[0], block)
@@ -118,6 +123,14 @@ class WordPairs(Moments):
         self._products.scatter(parts, work)
         self._diagonal += column_sums(parts, scaled, self.n_features)
         self._weight += float(weights.sum())
+
+    @property
+    def _product_sums(self) -> NDArray[np.float64]:
+        return self._products.total
+
+    @_product_sums.setter
+    def _product_sums(self, total: NDArray[np.float64]) -> None:
+        self._products.total = total
 
     def _merge(self, other: Self) -> None:
         self._products.merge(other._products)

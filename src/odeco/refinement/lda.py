@@ -20,9 +20,10 @@ from odeco.refinement.documents import Documents, Workspace, pad_prior
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.refinement.objectives import map_terms, map_topics, variational_terms, variational_topics
 from odeco.refinement.priors import estimate_alpha, sample_documents
-from odeco.refinement.streams import HeldBack, StreamedSweeps, StridedBatches, mixed_start
+from odeco.refinement.streams import FirstWindow, HeldBack, StreamedSweeps, StridedBatches, Windows, mixed_start
 from odeco.refinement.watch import WatchedWords, watched_rows
 from odeco.sources import Batch, as_batch
+from odeco.sources.partitions import PartitionedCounts
 
 Floats = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ def _climbed(
     variational = method == "vb"
     terms, as_topics = (variational_terms, variational_topics) if variational else (map_terms, map_topics)
     documents = Documents(batch.counts, prior.size, np.float64, Workspace(), batch.weights)
-    words = np.ascontiguousarray(mixed_start(start, batch).T)
+    words = np.ascontiguousarray(mixed_start(start, batch.row_weights() @ batch.counts).T)
     word_counts, _ = documents.em(words, prior, _WARM_UP, variational=variational)
 
     def step(state: TopicState, iteration: int) -> tuple[TopicState, float]:
@@ -154,18 +155,10 @@ def _streamed(
     """Any method batch by batch, watched by held-out words."""
     alpha, workspace = pad_prior(prior, np.float32), Workspace()
     # What there is to hold some out of.
-    known = given if isinstance(given, Batch) else next(iter(given), None)
-    if known is None:
-        raise ValueError("counts has no batches: give at least one.")
+    known = _known(given)
     held_out = watched_rows(len(known), rng)
-    monitor = WatchedWords(known.counts[held_out], alpha, rng, workspace) if held_out.any() else None
-    if isinstance(given, Batch):
-        batches: Iterable[Batch] = StridedBatches(
-            known.take(~held_out) if monitor else known, alpha.size, memory_budget
-        )
-        remember = 8 * (len(known) * alpha.size + known.counts.nnz) <= memory_budget
-    else:
-        batches, remember = HeldBack(given, held_out), False
+    monitor = WatchedWords(known.take(held_out).counts, alpha, rng, workspace) if held_out.any() else None
+    batches, remember = _batches(given, held_out, alpha.size, memory_budget)
     sweeps = StreamedSweeps(batches, start, alpha, method, workspace, remember=remember)
 
     def step(state: TopicState, iteration: int) -> tuple[TopicState, float | None]:
@@ -189,6 +182,31 @@ def _streamed(
         found = sweeps.add(state.word_counts, state.eta, known.take(held_out), echo=state.echo)
         state = replace(state, word_counts=found)
     return finished(state, prior, method, trace, sample_documents(known, rng) if optimize else None, rng)
+
+
+def _known(given: Batch | Iterable[Batch]) -> Batch | FirstWindow:
+    """The documents to hold some out of, and to estimate priors from."""
+    if isinstance(given, Batch):
+        return given
+    if isinstance(given, PartitionedCounts):
+        return FirstWindow(given)
+    known = next(iter(given), None)
+    if known is None:
+        raise ValueError("counts has no batches: give at least one.")
+    return known
+
+
+def _batches(
+    given: Batch | Iterable[Batch], held_out: NDArray[np.bool_], width: int, memory_budget: int
+) -> tuple[Iterable[Batch | PartitionedCounts], bool]:
+    """What the sweeps go over, and whether they remember it."""
+    if isinstance(given, Batch):
+        rest = given.take(~held_out) if held_out.any() else given
+        remember = 8 * (len(given) * width + given.counts.nnz) <= memory_budget
+        return StridedBatches(rest, width, memory_budget), remember
+    if isinstance(given, PartitionedCounts):
+        return Windows(given, held_out), False
+    return HeldBack(given, held_out), False
 
 
 def finished(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
+from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
+from odeco.sources import Batch as Documents
 
 Floats = NDArray[np.float64]
 Batch = tuple[sparse.csr_array, Floats | None]
@@ -62,7 +65,7 @@ def refine_multinomial_mixture(
 
     Parameters
     ----------
-    counts : CSR array (n, d), or batches (counts, weights or None) that can be iterated over again and again
+    counts : CSR array (n, d), a Source, or batches (counts, weights or None) that can be iterated over again and again
     weights, topics : (k,), (k, d)
         Where to start.
     sample_weight : (n,), optional
@@ -112,40 +115,54 @@ def posterior(counts: sparse.csr_array, weights: Floats, topics: Floats) -> tupl
     return resp, np.asarray(totals)
 
 
-def _em_step(read: Callable[[], Iterator[Batch]], state: _Mixture, smoothing: float) -> tuple[_Mixture, float]:
-    """One step, and the log posterior per document before it."""
-    word_counts = np.full(state.topics.shape, smoothing)
-    shares = np.full(state.weights.shape, smoothing)
-    objective = smoothing * float(np.log(state.topics).sum() + np.log(state.weights).sum())
-    total = 0.0
-    for counts, sample_weight in read():
-        resp, log_likelihood = posterior(counts, state.weights, state.topics)
+class _Posteriors(Additive):
+    """Expected sums under the posteriors of a mixture, and its log-likelihood: what an M step needs."""
+
+    _sums = ("word_counts", "shares", "log_likelihood", "total")
+
+    def __init__(self, state: _Mixture) -> None:
+        self.state = state
+        self.word_counts, self.shares = np.zeros(state.topics.shape), np.zeros(state.weights.shape)
+        self.log_likelihood, self.total = 0.0, 0.0
+
+    def update(self, batch: Documents | Batch) -> None:
+        """The E step on a batch of documents."""
+        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
+        for rows, sample_weight in _chunks(counts, weights):
+            self._add(rows, sample_weight)
+
+    def _add(self, counts: sparse.csr_array, sample_weight: Floats | None) -> None:
+        resp, log_likelihood = posterior(counts, self.state.weights, self.state.topics)
         if sample_weight is not None:
             resp *= sample_weight[:, None]
             log_likelihood = log_likelihood * sample_weight
-        objective += float(log_likelihood.sum())
-        word_counts += np.asarray(counts.T @ resp).T
-        shares += resp.sum(axis=0)
-        total += float(len(resp) if sample_weight is None else sample_weight.sum())
+        self.log_likelihood += float(log_likelihood.sum())
+        self.word_counts += np.asarray(counts.T @ resp).T
+        self.shares += resp.sum(axis=0)
+        self.total += float(len(resp) if sample_weight is None else sample_weight.sum())
+
+
+def _em_step(read: Callable[[], Iterable[Any]], state: _Mixture, smoothing: float) -> tuple[_Mixture, float]:
+    """One step, and the log posterior per document before it."""
+    sums = _Posteriors(state).update_all(read())
+    objective = smoothing * float(np.log(state.topics).sum() + np.log(state.weights).sum()) + sums.log_likelihood
+    word_counts, shares = sums.word_counts + smoothing, sums.shares + smoothing
     new = _Mixture(shares / shares.sum(), word_counts / word_counts.sum(axis=1, keepdims=True))
-    return new, objective / max(total, 1e-300)
+    return new, objective / max(sums.total, 1e-300)
 
 
-def _reader(
-    counts: sparse.csr_array | Iterable[Batch], sample_weight: ArrayLike | None
-) -> Callable[[], Iterator[Batch]]:
-    """A function that starts a new pass over chunks of at most `_CHUNK` documents."""
+def _reader(counts: sparse.csr_array | Iterable[Batch], sample_weight: ArrayLike | None) -> Callable[[], Iterable[Any]]:
+    """A function that starts a new pass over the documents."""
     if not sparse.issparse(counts):
         if sample_weight is not None:
             raise ValueError("sample_weight goes with a matrix: give batches as pairs (counts, weights).")
-        batches: Iterable[Batch] = counts
-        return lambda: (piece for rows, given in batches for piece in _chunks(rows, given))
+        return lambda: counts
     matrix: sparse.csr_array = counts
     n = int(matrix.shape[0])
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}.")
-    return lambda: _chunks(matrix, weights)
+    return lambda: [(matrix, weights)]
 
 
 def _chunks(counts: sparse.csr_array, sample_weight: Floats | None) -> Iterator[Batch]:
@@ -154,10 +171,20 @@ def _chunks(counts: sparse.csr_array, sample_weight: Floats | None) -> Iterator[
         yield counts[rows], None if sample_weight is None else sample_weight[rows]
 
 
-def _without_zeros(topics: Floats, read: Callable[[], Iterator[Batch]]) -> Floats:
+class _Frequencies(Additive):
+    """Weighted sums of the counts."""
+
+    _sums = ("total",)
+
+    def __init__(self, n_words: int) -> None:
+        self.total = np.zeros(n_words)
+
+    def update(self, batch: Documents | Batch) -> None:
+        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
+        self.total += np.asarray((np.ones(counts.shape[0]) if weights is None else weights) @ counts)
+
+
+def _without_zeros(topics: Floats, read: Callable[[], Iterable[Any]]) -> Floats:
     """Topics with a small share of the word frequencies mixed in; of the uniform too, for words that never occur."""
-    frequencies = np.full(topics.shape[1], 1e-2)
-    for counts, sample_weight in read():
-        weights = np.ones(counts.shape[0]) if sample_weight is None else sample_weight
-        frequencies += np.asarray(weights @ counts)
+    frequencies = 1e-2 + _Frequencies(topics.shape[1]).update_all(read()).total
     return np.asarray((1 - _START_SMOOTHING) * topics + _START_SMOOTHING * frequencies / frequencies.sum())

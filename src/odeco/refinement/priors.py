@@ -7,6 +7,8 @@ real ones.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -25,14 +27,28 @@ _SMALLEST = 1e-5
 _LARGEST = 100.0
 
 
-def sample_documents(batch: Batch, rng: np.random.Generator) -> sparse.csr_array:
+class Drawable(Protocol):
+    """Documents of known lengths and weights, of which some can be taken."""
+
+    @property
+    def lengths(self) -> NDArray[np.float64]: ...
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: NDArray[np.intp], /) -> Batch: ...
+
+
+def sample_documents(batch: Drawable, rng: np.random.Generator) -> sparse.csr_array:
     """Documents with about as many words as a prior can be learned from, drawn by their weights."""
     n = len(batch)
     mean_length = float(batch.lengths.sum()) / max(n, 1)
     wanted = int(min(max(_TOKENS / max(mean_length, 1e-9), 1), _MOST_DOCUMENTS, n))
     if batch.weights is None:
-        return batch.counts[np.sort(rng.choice(n, size=wanted, replace=False))]
-    return batch.counts[np.sort(rng.choice(n, size=wanted, p=batch.weights / batch.weights.sum()))]
+        return batch.take(np.sort(rng.choice(n, size=wanted, replace=False))).counts
+    return batch.take(np.sort(rng.choice(n, size=wanted, p=batch.weights / batch.weights.sum()))).counts
 
 
 def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng: np.random.Generator) -> Floats:

@@ -9,13 +9,20 @@ their number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from odeco.moments.base import Additive
 from odeco.refinement.documents import Documents, Workspace, pad_topics
 from odeco.refinement.watch import inverse_totals
 from odeco.sources import Batch
+from odeco.sources.arrays import join_batches
+from odeco.sources.chunks import join_weights
+from odeco.sources.partitions import PartitionedCounts
 
 Floats = NDArray[np.floating]
 
@@ -58,64 +65,159 @@ class HeldBack:
             yield batch.take(~self._rows) if index == 0 and self._rows.any() else batch
 
 
+class Windows:
+    """Batches of documents that stay elsewhere: sources of as many rows, whatever the partitions, without some rows of
+    the first.
+    """
+
+    def __init__(self, source: PartitionedCounts, held_out: NDArray[np.bool_]) -> None:
+        self._source, self._held_out = source, held_out
+
+    def __iter__(self) -> Iterator[PartitionedCounts]:
+        for index, window in enumerate(self._source.windows(self._source.batch_size)):
+            yield self._source.only(np.flatnonzero(~self._held_out)) if index == 0 else window
+
+
+class FirstWindow:
+    """The first documents of a source elsewhere, as far as a refinement looks at documents itself."""
+
+    def __init__(self, source: PartitionedCounts) -> None:
+        self._source = source
+        self._n = min(source.n_rows, source.batch_size)
+        found = source.only(np.arange(self._n)).map(_without_words).collect()
+        self.lengths = np.concatenate([batch.lengths for batch in found])
+        self.weights = join_weights(found)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Batch:
+        """Some of them, brought here."""
+        places = np.flatnonzero(rows) if rows.dtype == bool else rows
+        order = np.unique(places).astype(np.intp)
+        whole = join_batches(self._source.only(order).collect())
+        return whole.take(np.searchsorted(order, places))
+
+
+def _without_words(batch: Batch) -> Batch:
+    return Batch(sparse.csr_array(batch.counts.shape, dtype=np.float32), batch.lengths, batch.weights)
+
+
+class WordCounts(Additive):
+    """The E step at topics that do not change: expected word counts of documents, wherever they are."""
+
+    _sums = ("counts", "n_tokens")
+
+    def __init__(self, infer: Inference) -> None:
+        self._infer = infer
+        self.counts: Floats = np.zeros(infer.topics.shape, np.float32)
+        self.n_tokens = 0.0
+
+    def update(self, batch: Batch) -> None:
+        documents = Documents(batch.counts, self._infer.alpha.size, np.float32, Workspace(), batch.weights)
+        self.counts = self.counts + self._infer(documents)
+        self.n_tokens += documents.n_tokens
+
+
+class WordTotals(Additive):
+    """Weighted sums of the counts."""
+
+    _sums = ("total",)
+
+    def __init__(self, n_words: int) -> None:
+        self.total = np.zeros(n_words)
+
+    def update(self, batch: Batch) -> None:
+        self.total += np.asarray(batch.row_weights() @ batch.counts, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Steps for the proportions of documents at given topics; the word counts of the last.
+
+    The topics have the share ``own`` (per topic, of one word count) of the documents' own counts in them already.
+    """
+
+    topics: Floats = field(repr=False)
+    own: Floats = field(repr=False)
+    alpha: Floats = field(repr=False)
+    method: str
+    steps: tuple[int, int]
+    echo: bool
+
+    @classmethod
+    def at(
+        cls, base: Floats, eta: float, share: np.float32, alpha: Floats, method: str, steps: tuple[int, int], echo: bool
+    ) -> Self:
+        """At the topics of smoothed word counts."""
+        inverse = inverse_totals(base, eta)
+        return cls((base + base.dtype.type(eta)) * inverse, share * inverse, alpha, method, steps, echo)
+
+    def __call__(self, documents: Documents) -> Floats:
+        n_em, n_cvb0 = self.steps
+        if self.method != "cvb0":
+            return documents.em(self.topics, self.alpha, n_em + n_cvb0, variational=self.method == "vb")[0]
+        return documents.cvb0(self.topics, self.own, self.alpha, n_cvb0, echo=self.echo, n_em=n_em)
+
+
 class StreamedSweeps:
     """Word counts by passes over batches, with or without a memory of their documents."""
 
     def __init__(
-        self, batches: Iterable[Batch], start: Floats, alpha: Floats, method: str, workspace: Workspace,
-        *, remember: bool,
+        self, batches: Iterable[Batch | PartitionedCounts], start: Floats, alpha: Floats, method: str,
+        workspace: Workspace, *, remember: bool,
     ) -> None:  # fmt: skip
         self._batches, self._alpha, self._method, self._remember = batches, alpha, method, remember
         self._workspace = workspace
-        self._documents: list[Documents] = []
+        self._documents: list[Documents] = []  # of the pass before, where they are remembered
+        self._kept: list[Documents] = []
         first = next(iter(batches))
         self._n_tokens = 0.0  # of a whole pass, once one has been made
-        weight = max(float(first.row_weights() @ first.lengths), 1.0)  # as much as the first batch
-        self._start = pad_topics(weight / len(start) * mixed_start(start, first), np.float32)
+        totals = WordTotals(start.shape[1]).update_all([first] if isinstance(first, Batch) else first).total
+        weight = max(float(totals.sum()), 1.0)  # as much as the first batch
+        self._start = pad_topics(weight / len(start) * mixed_start(start, totals), np.float32)
 
     def sweep(self, word_counts: Floats, eta: float, *, echo: bool) -> Floats:
         """Word counts (d, width) of one pass over all batches, from those of the pass before."""
         total, read = self._n_tokens, 0.0
         fresh = np.zeros_like(self._start)
-        for index, documents in enumerate(self._read()):
+        for index, batch in enumerate(self._documents or self._batches):
             # Of the old counts as much is left as there is still to read. In the first pass there are none: the start
             # counts as one batch of data and fades as they come in.
             share = np.float32(max(1.0 - read / total, 0.0) if total else 0.0)
             base = fresh + (share * word_counts if total else self._start / np.float32(index + 1))
-            fresh = fresh + self._infer(documents, base, eta, share, echo)
-            read += documents.n_tokens
+            counts, n_tokens = self._count(batch, self._inference(base, eta, share, echo))
+            fresh = fresh + counts
+            read += n_tokens
+        self._documents = self._kept
         self._n_tokens = read
         return fresh
 
-    def _read(self) -> Iterator[Documents]:
-        """Documents batch by batch: those of the pass before where they are remembered."""
-        if self._documents:
-            yield from self._documents
-            return
-        for batch in self._batches:
-            documents = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
+    def _count(self, batch: Batch | Documents | PartitionedCounts, infer: Inference) -> tuple[Floats, float]:
+        """Word counts of a batch and its number of words; where it is elsewhere, they are made there."""
+        if isinstance(batch, PartitionedCounts):
+            sums = WordCounts(infer).update_all(batch)
+            return sums.counts, sums.n_tokens
+        if isinstance(batch, Batch):
+            batch = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
             if self._remember:
-                self._documents.append(documents)
-            yield documents
+                self._kept.append(batch)
+        return infer(batch), batch.n_tokens
 
-    def _infer(self, documents: Documents, base: Floats, eta: float, share: np.float32, echo: bool) -> Floats:
-        """Word counts of documents; the base has this share of their own counts in it already."""
-        inverse = inverse_totals(base, eta)
-        topics = (base + base.dtype.type(eta)) * inverse
-        n_em, n_cvb0 = _FORGOTTEN_STEPS
+    def _inference(self, base: Floats, eta: float, share: np.float32, echo: bool) -> Inference:
+        """At a base that has this share of the documents' own counts in it already."""
+        steps = _FORGOTTEN_STEPS
         if self._remember:
-            n_em, n_cvb0 = _LATER_STEPS if self._n_tokens else _FIRST_STEPS
-        if self._method != "cvb0":
-            return documents.em(topics, self._alpha, n_em + n_cvb0, variational=self._method == "vb")[0]
-        return documents.cvb0(topics, share * inverse, self._alpha, n_cvb0, echo=echo, n_em=n_em)
+            steps = _LATER_STEPS if self._n_tokens else _FIRST_STEPS
+        return Inference.at(base, eta, share, self._alpha, self._method, steps, echo)
 
     def add(self, word_counts: Floats, eta: float, batch: Batch, *, echo: bool) -> Floats:
         """The word counts with those of further documents."""
         documents = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
-        return word_counts + self._infer(documents, word_counts, eta, np.float32(0), echo)
+        return word_counts + self._inference(word_counts, eta, np.float32(0), echo)(documents)
 
 
-def mixed_start(topics: Floats, batch: Batch, share: float = 0.3) -> Floats:
+def mixed_start(topics: Floats, totals: Floats, share: float = 0.3) -> Floats:
     """Topics with a share of the word frequencies mixed in: removes the zeros that clipping left."""
-    frequencies = np.asarray(batch.row_weights() @ batch.counts, dtype=np.float64) + 1e-2
+    frequencies = np.asarray(totals, dtype=np.float64) + 1e-2
     return np.asarray((1 - share) * topics + share * frequencies / frequencies.sum())

@@ -13,6 +13,7 @@ from odeco.sources.base import Batch, Source, require_passes
 from odeco.sources.chunks import once
 from odeco.sources.counts import as_batch, is_block
 from odeco.sources.documents import damp_counts, every, weigh_by_length
+from odeco.sources.kinds import is_remote
 from odeco.sources.streams import StreamSource
 
 __all__ = [
@@ -52,6 +53,10 @@ def as_source(X: Any, batch_size: int = DEFAULT_BATCH_SIZE, sample_weight: Array
         return X
     if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}.")
+    if is_remote(X):
+        from odeco.sources.remote import remote_counts
+
+        return remote_counts(X, int(batch_size), sample_weight)
     if is_block(X):
         return ArraySource(X, int(batch_size), sample_weight)
     if callable(X):

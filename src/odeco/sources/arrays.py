@@ -64,3 +64,14 @@ def stack_rows(blocks: list[sparse.csr_array]) -> sparse.csr_array:
         return blocks[0]
     dtype = np.result_type(*(block.dtype for block in blocks))
     return sparse.csr_array(sparse.vstack(blocks, format="csr", dtype=dtype))
+
+
+def join_batches(parts: list[Batch]) -> Batch:
+    """Several batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Batch(
+        stack_rows([part.counts for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.row_weights() for part in parts]),
+    )

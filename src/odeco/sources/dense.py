@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weights
 from odeco.sources.counts import check_weights
+from odeco.sources.kinds import is_remote
 
 Rows = NDArray[np.floating]
 
@@ -103,6 +104,10 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
         return X
     if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}.")
+    if is_remote(X):
+        from odeco.sources.remote import remote_rows
+
+        return remote_rows(X, int(batch_size), sample_weight)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None:
         check_weights(weights, weights.shape[0] if weights.ndim else 0)
@@ -120,6 +125,8 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
 
 def is_matrix(X: Any) -> bool:
     """Whether X is one block of rows (array, DataFrame, nested lists of numbers) rather than several."""
+    if is_remote(X):
+        return False
     if hasattr(X, "shape") or hasattr(X, "to_numpy") or hasattr(X, "__array__"):
         return True
     if not isinstance(X, (list, tuple)) or isinstance(X, DenseSource):

@@ -1,0 +1,198 @@
+"""Dask collections as sources: arrays in blocks of rows, DataFrames, bags. Dask schedules, ships and retries.
+
+Tasks run on the active `dask.distributed` client, or on the local scheduler where there is none. A task reads one
+partition and returns sums; sums are merged in a tree by further tasks; one result comes back. A task uses one thread,
+so that the workers' threads are the parallelism.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from odeco.sources.kinds import is_dask
+from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows
+
+Result = TypeVar("Result")
+
+
+class DaskPartitions(Partitions):
+    """One task per partition and a tree of merges above."""
+
+    def __init__(self, partitions: Sequence[Any]) -> None:
+        super().__init__()
+        self._delayed = list(partitions)
+
+    @property
+    def n_partitions(self) -> int:
+        return len(self._delayed)
+
+    def fold(
+        self, work: Callable[[Any, Rows], Result], merge: Callable[[Sequence[Result]], Result], pieces: Sequence[Piece]
+    ) -> Result:
+        from dask import delayed
+
+        merging = delayed(merge, pure=False)
+        level = self._tasks(work, pieces)
+        while len(level) > 1:
+            level = [merging(level[i : i + TREE_WIDTH]) for i in range(0, len(level), TREE_WIDTH)]
+        total: Result = _compute(level)[0]
+        return total
+
+    def fetch(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Result]:
+        return list(_compute(self._tasks(work, pieces)))
+
+    def _tasks(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Any]:
+        from dask import delayed
+
+        # A node of the graph of its own: it travels once to a worker, not once with every task, and is still there when
+        # a worker that had it dies.
+        sent = delayed(work, pure=False, traverse=False)
+        run = delayed(_run, pure=False)
+        return [run(sent, self._delayed[piece.index], _Sent(piece.rows)) for piece in pieces]
+
+
+class _Sent:
+    """Rows as one object: Dask looks into lists and slices for tasks, which takes longer than the tasks."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+
+def _run(work: Callable[[Any, Rows], Result], partition: Any, sent: _Sent) -> Result:
+    return work(as_block(partition), sent.rows)
+
+
+def _compute(tasks: list[Any]) -> Sequence[Any]:
+    """Run tasks where Dask is told to: never more BLAS threads than tasks."""
+    import dask
+
+    from odeco.kernels.threads import single_threaded_blas
+
+    with warnings.catch_warnings(), single_threaded_blas():
+        # Sums on a basis of d x k numbers are larger than what Dask likes to see in a graph, and belong there.
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        found: Sequence[Any] = dask.compute(*tasks)
+        return found
+
+
+def open_dask(X: Any, sample_weight: ArrayLike | None = None) -> tuple[DaskPartitions, int | None, Any]:
+    """The partitions of a collection, its number of columns and its dtype; None where only the data know."""
+    kind = type(X).__name__
+    if hasattr(X, "chunks") and hasattr(X, "ndim"):
+        return _open_array(X, sample_weight)
+    if not hasattr(X, "to_delayed"):
+        raise ValueError(f"X must be a Dask array, DataFrame or Bag, got {kind}.")
+    parts = list(X.to_delayed())
+    if sample_weight is not None:
+        parts = _weighted(parts, sample_weight, kind)
+    width = len(X.columns) if hasattr(X, "columns") else None
+    return DaskPartitions(parts), width, None
+
+
+def _open_array(X: Any, sample_weight: ArrayLike | None) -> tuple[DaskPartitions, int | None, Any]:
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional (samples x features), got a Dask array of shape {X.shape}.")
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    parts = [row[0] for row in X.to_delayed()]
+    if sample_weight is not None:
+        sizes = X.chunks[0]
+        if not is_dask(sample_weight):
+            weights = np.asarray(sample_weight, dtype=np.float64)
+            if np.isnan(sizes).any():
+                raise ValueError(
+                    "sample_weight is an array, but the chunks of X have unknown sizes: call X.compute_chunk_sizes() "
+                    "first, or give a Dask array with the same chunks."
+                )
+            if weights.shape != (X.shape[0],):
+                raise ValueError(f"sample_weight must have shape ({X.shape[0]},), got {weights.shape}.")
+            sample_weight = list(np.split(weights, np.cumsum(sizes)[:-1]))
+        parts = _weighted(parts, sample_weight, "array")
+    width = X.shape[1]
+    partitions = DaskPartitions(parts)
+    if not np.isnan(X.chunks[0]).any():
+        partitions._sizes = [int(size) for size in X.chunks[0]]
+    return partitions, None if np.isnan(width) else int(width), X.dtype
+
+
+def _weighted(parts: list[Any], sample_weight: Any, kind: str) -> list[Any]:
+    """Partitions as pairs (rows, weights)."""
+    from dask import delayed
+
+    if is_dask(sample_weight):
+        weights = list(np.asarray(sample_weight.to_delayed(), dtype=object).ravel())
+    elif isinstance(sample_weight, list) and all(isinstance(part, np.ndarray) for part in sample_weight):
+        weights = sample_weight
+    else:
+        raise ValueError(
+            f"sample_weight of a Dask {kind} must be a Dask array or Series with the same partitions, got "
+            f"{type(sample_weight).__name__}."
+        )
+    if len(weights) != len(parts):
+        raise ValueError(f"sample_weight has {len(weights)} partitions, X has {len(parts)}: use the same ones.")
+    pair = delayed(_pair, pure=False)
+    return [pair(part, weight) for part, weight in zip(parts, weights, strict=True)]
+
+
+def _pair(rows: Any, weights: Any) -> tuple[Any, Any]:
+    return as_block(rows), np.asarray(weights, dtype=np.float64)
+
+
+def as_block(partition: Any) -> Any:
+    """A partition as one block of rows: a bag's is a list of rows, or of blocks, to be put under one another."""
+    if type(partition).__name__ in ("COO", "GCXS"):  # of the library `sparse`
+        return partition.tocsr() if partition.shape[0] else np.empty(partition.shape)
+    pair = isinstance(partition, tuple) and len(partition) == 2
+    return partition if pair or not isinstance(partition, (list, tuple)) else stack_items(list(partition))
+
+
+def stack_items(items: list[Any]) -> Any:
+    """Rows or blocks of rows under one another."""
+    from scipy import sparse
+
+    items = [item for item in items if not sparse.issparse(item) or item.shape[0]]
+    if not items:
+        return np.empty((0, 1))
+    if any(sparse.issparse(item) for item in items):
+        return sparse.vstack([sparse.csr_array(item) for item in items], format="csr")
+    if any(isinstance(item, (str, bytes, dict)) for item in items):
+        raise ValueError(
+            f"the bag holds {type(items[0]).__name__}, and rows of numbers are needed: count words first, for example "
+            "bag.map_partitions(vectorizer.transform)."
+        )
+    return np.vstack([np.atleast_2d(np.asarray(item)) for item in items])
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, sample: Any) -> Any:
+    """``function`` of every partition of a Dask collection, lazily: a Dask array.
+
+    `sample` is the function's result for one row: it tells the shape and the type of the rest.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    partitions, _, _ = open_dask(X)
+    apply = delayed(partial(_apply, function, np.asarray(sample)), pure=False)
+    sizes: list[Any] = list(partitions._sizes or []) or [float("nan")] * partitions.n_partitions
+    tail = np.asarray(sample).shape[1:]
+    blocks = [
+        da.from_delayed(apply(part), shape=(size, *tail), dtype=np.asarray(sample).dtype)
+        for part, size in zip(partitions._delayed, sizes, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0)
+
+
+def _apply(function: Callable[[Any], Any], sample: Any, partition: Any) -> Any:
+    from odeco.kernels.threads import one_thread
+
+    block = as_block(partition)
+    if block.shape[0] == 0:
+        return np.empty((0, *sample.shape[1:]), dtype=sample.dtype)
+    with one_thread():
+        return np.asarray(function(block))

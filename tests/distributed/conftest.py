@@ -1,0 +1,58 @@
+"""Engines that the tests start themselves, and data cut into partitions that are not alike."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from odeco.simulate import lda_documents
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A local Spark of two cores that runs a failed task again; stopped at the end."""
+    pyspark = pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'odeco[spark]'")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs a Java 17 runtime, and none was found (Debian: openjdk-17-jre-headless)")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(["src", *filter(None, [os.environ.get("PYTHONPATH", "")])])
+    from pyspark.sql import SparkSession
+
+    assert pyspark
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pyspark's own start
+        builder = SparkSession.builder.master("local[2,3]").appName("odeco tests")
+        session = (
+            builder.config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """2,000 documents of 5 topics over 120 words."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(120, 0.1), 5)
+    drawn = lda_documents(2000, topics, np.full(5, 0.2), mean_length=50, random_state=0)
+    return sparse.csr_matrix(drawn.counts)
+
+
+@pytest.fixture(scope="session")
+def corpus_blocks(corpus):
+    """The corpus in partitions of very different sizes, empty and single rows among them, and of different dtypes."""
+    edges = [0, 700, 700, 701, 1500, 1900, 2000]
+    blocks = [corpus[low:high] for low, high in itertools.pairwise(edges)]
+    return [block.astype(kind) for block, kind in zip(blocks, ["f4", "f8", "i4", "f8", "i8", "f4"], strict=True)]

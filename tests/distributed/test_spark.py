@@ -1,0 +1,83 @@
+"""The same fits on Spark DataFrames, by Spark's own aggregation."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from odeco import LatentDirichletAllocation, SingleTopicModel
+from odeco.sources.spark import from_spark
+
+# As for Dask (test_dask_topics).
+TOLERANCE = 2e-6
+
+
+@pytest.fixture(scope="module")
+def vectors(spark, corpus):
+    """Sparse vectors in 4 partitions, one of them empty."""
+    from pyspark.ml.linalg import Vectors
+
+    rows = [
+        (i, Vectors.sparse(corpus.shape[1], row.indices.tolist(), row.data.tolist())) for i, row in enumerate(corpus)
+    ]
+    edges = [0, 900, 900, 901, len(rows)]
+    parts = [rows[low:high] for low, high in itertools.pairwise(edges)]
+    rdd = spark.sparkContext.parallelize(parts, 4).flatMap(list)
+    return spark.createDataFrame(rdd, ["id", "words"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LatentDirichletAllocation(5, random_state=0, max_iter=2),
+        SingleTopicModel(5, random_state=0, refine="one-step"),
+    ],
+    ids=str,
+)
+def test_topics_of_sparse_vectors(model, vectors, corpus):
+    streamed = type(model)(**model.get_params()).fit(lambda: iter([corpus]))
+    spread = type(model)(**model.get_params()).fit(vectors)
+    np.testing.assert_allclose(spread.components_, streamed.components_, atol=TOLERANCE)
+    assert spread.diagnostics_.method == streamed.diagnostics_.method
+
+
+def test_tokens_are_counted(spark, corpus):
+    words = [f"w{j:03d}" for j in range(corpus.shape[1])]
+    documents = [
+        ([words[j] for j, count in zip(row.indices, row.data, strict=True) for _ in range(int(count))], float(i % 3))
+        for i, row in enumerate(corpus)
+    ]
+    frame = spark.createDataFrame(documents, ["tokens", "weight"]).repartition(3)
+    found = from_spark(frame, "tokens", weight="weight").vocabulary
+    assert list(found) == [word for word, total in zip(words, corpus.sum(axis=0).A1, strict=True) if total]
+    column = from_spark(frame, "tokens", vocabulary=words, weight="weight")
+    weights = np.arange(len(documents)) % 3
+    streamed = LatentDirichletAllocation(5, refine=None, random_state=0, word_scale=0.5).fit(
+        corpus, sample_weight=weights
+    )
+    spread = LatentDirichletAllocation(5, refine=None, random_state=0, word_scale=0.5).fit(column)
+    # The rows come in another order: nothing depends on it but the sample that measures the noise.
+    np.testing.assert_allclose(spread.components_, streamed.components_, atol=TOLERANCE)
+
+
+def test_transform_adds_a_column(vectors, corpus):
+    model = LatentDirichletAllocation(5, refine=None, random_state=0).fit(corpus)
+    frame = model.transform(vectors)
+    assert frame.columns == ["id", "words", "transform"]
+    rows = frame.limit(5).collect()
+    np.testing.assert_allclose([row.transform for row in rows], model.transform(corpus[[row.id for row in rows]]))
+
+
+def test_what_holds_the_data_must_be_clear(spark, vectors):
+    with pytest.raises(ValueError, match="not clear which"):
+        LatentDirichletAllocation(5).fit(spark.createDataFrame([([1.0], [2.0])], ["a", "b"]))
+    with pytest.raises(ValueError, match="column must be one of 'id', 'words', got 'text'"):
+        from_spark(vectors, "text")
+    with pytest.raises(ValueError, match="of type struct"):
+        from_spark(vectors.selectExpr("struct(id) as s"), "s")
+    with pytest.raises(ValueError, match="vocabulary goes with"):
+        from_spark(vectors, "words", vocabulary=["a"])
+    with pytest.raises(ValueError, match="name of a column"):
+        LatentDirichletAllocation(5).fit(vectors, sample_weight=np.ones(3))
