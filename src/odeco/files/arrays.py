@@ -126,6 +126,8 @@ def _checked_csr(file: InputFile, data: Any, indices: Any, indptr: Any, shape: A
     with file.guard():
         matrix = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
         matrix.check_format(full_check=True)
+    matrix.indices = matrix.indices.astype(np.int32, copy=False)
+    matrix.indptr = matrix.indptr.astype(np.int32, copy=False) if matrix.nnz < 2**31 else matrix.indptr
     return matrix
 
 

@@ -130,13 +130,12 @@ def _numeric_columns(table: TableInput) -> SparseRows:
 
 def _counted(texts: TextBatches, words: list[str] | None, vectorizer: Any) -> Counts:
     """Count the words of texts, by a vectorizer that is fitted or will be."""
-    Vectorizer: Any = import_module("odeco.text").Vectorizer
-
     if words is not None and vectorizer is not None:
         raise ValueError("vocabulary and vectorizer both say which words to count: give one of them.")
-    if words is not None:
-        vectorizer = Vectorizer.from_dict({}, words)
-    chosen = Vectorizer() if vectorizer is None else vectorizer() if callable(vectorizer) else vectorizer
+    chosen = vectorizer() if callable(vectorizer) else vectorizer
+    if chosen is None:
+        Vectorizer: Any = import_module("odeco.text").Vectorizer
+        chosen = Vectorizer() if words is None else Vectorizer.from_dict({}, words)
     if hasattr(chosen, "vocabulary_"):
         width = len(chosen.vocabulary_)
         source: Source = FileCounts(texts.file, lambda: map(chosen.transform, texts.read()), width, BATCH_ROWS)

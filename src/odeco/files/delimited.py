@@ -65,11 +65,11 @@ class Delimited:
             raise self.file.error(_words(str(error))) from error
 
 
-def read_delimited(file: InputFile, encoding: str = "utf-8", delimiter: str | None = None) -> TableInput:
-    """The columns of a CSV file; one pass over it finds out what they hold."""
-    dialect = open_delimited(file, encoding, delimiter)
+def read_delimited(file: InputFile, format: str = "csv", encoding: str = "utf-8") -> TableInput:
+    """The columns of a CSV or TSV file; one pass over it finds out what they hold."""
+    dialect = open_delimited(file, encoding, "\t" if format == "tsv" else None)
     kinds = _kinds(dialect)
-    return TableInput(file, "csv", dialect.names, list(kinds.values()), partial(_read, dialect, kinds))
+    return TableInput(file, format, dialect.names, list(kinds.values()), partial(_read, dialect, kinds))
 
 
 def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Delimited:

@@ -53,7 +53,7 @@ def table_input(file: InputFile, format: str, encoding: str) -> TableInput:
         return read_jsonl(file, encoding)
     if format == "parquet":
         return parquet_table(open_parquet(file))
-    return read_delimited(file, encoding, "\t" if format == "tsv" else None)
+    return read_delimited(file, format, encoding)
 
 
 def parquet_table(parquet: ParquetInput) -> TableInput:

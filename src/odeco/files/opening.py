@@ -169,7 +169,7 @@ def one_line(text: str, width: int = 300) -> str:
 def _decoder(encoding: str) -> codecs.IncrementalDecoder:
     """A strict decoder that drops a byte order mark."""
     try:
-        b"".decode(encoding)  # refuses codecs that are not text
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding)  # refuses codecs that are not text
         name = codecs.lookup(encoding).name
         return codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)("strict")
     except LookupError:

@@ -46,6 +46,8 @@ def _rows(file: InputFile, name: str, parse: Parser, n_features: int | None, low
         pairs = parse(file, line, block)
         n_rows, n_pairs = n_rows + len(pairs.first), n_pairs + len(pairs.ids)
         if len(pairs.ids):
+            if pairs.ids.min() < 0:
+                raise file.error(f"from line {line} on there is the id {pairs.ids.min()}: ids are not negative.")
             low, high = min(low, int(pairs.ids.min())), max(high, int(pairs.ids.max()))
     if n_rows == 0 or n_pairs == 0:
         raise file.error(f"it has {n_rows} rows and no pairs 'id:value': there is nothing to fit.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -46,10 +48,7 @@ def matrix_market_rows(file: InputFile) -> SparseRows:
     header = _market_header(file)
     if file.path.stat().st_size > WHOLE_BYTES and header is not None:
         return _streamed(file, "mtx", header)
-    from scipy.io import mmread
-
-    with file.guard(), file.open() as stream:
-        matrix = mmread(stream)
+    matrix = _read_market(file)
     if np.iscomplexobj(matrix):
         raise file.error("its numbers are complex, and real ones are needed.")
     with file.guard():
@@ -59,6 +58,19 @@ def matrix_market_rows(file: InputFile) -> SparseRows:
         raise file.error("it has no rows.")
     per_batch = rows_per_batch(whole.shape[0], whole.nnz)
     return SparseRows(file, "mtx", whole.shape[1], lambda: row_slices(whole, per_batch), None, per_batch)
+
+
+def _read_market(file: InputFile) -> Any:
+    """By scipy, from a file of its own: given an open stream, its C++ may end the process on damaged input."""
+    from scipy.io import mmread
+
+    with file.guard():
+        if not file.compressed:
+            return mmread(file.path)
+        with tempfile.NamedTemporaryFile(suffix=".mtx") as copy, file.open() as stream:
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            return mmread(copy.name)
 
 
 def row_slices(whole: sparse.csr_array, n_rows: int) -> Iterator[sparse.csr_array]:

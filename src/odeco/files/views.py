@@ -88,8 +88,8 @@ def read_views(
         opened = _views_of_one(paths, format, views, encoding)
     if len(opened) < 3:
         raise InputFileError(
-            f"{opened[0].file.name}: {len(opened)} view(s) were found, and three are needed at least: name columns "
-            "VIEW.NAME, or give a file for each view."
+            f"{paths if not isinstance(paths, Sequence) or isinstance(paths, str) else paths[0]}: {len(opened)} view(s) "
+            "were found, and three are needed at least: name columns VIEW.NAME, or give a file for each view."
         )
 
     def read() -> Iterator[list[Block]]:
