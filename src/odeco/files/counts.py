@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from odeco.exceptions import InputFileError
 from odeco.files.doors import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
-from odeco.files.frames import TableInput, listed
+from odeco.files.frames import TableInput
 from odeco.files.opening import InputFile, PathLike
 from odeco.files.rows import BATCH_ROWS, FileCounts, SparseRows, check_width
 from odeco.files.texts import TextBatches, text_column, text_folder, text_lines
@@ -76,8 +77,8 @@ def read_counts(
         The words of the columns, for formats of counts: a file has one on each line. Found by itself where it lies
         beside as vocab.NAME.txt (UCI), NAME.vocab.txt or vocab.txt. For texts: the words to count.
     vectorizer : odeco.text.Vectorizer, or a function that returns one, optional
-        Counts the words of texts. One that is fitted is used as it is, another is fitted first. With a file of counts it
-        is an error, unless it is a function, which is called where there are texts.
+        Counts the words of texts. One that is fitted is used as it is, another is fitted first. With a file of counts
+        it is an error, unless it is a function, which is called where there are texts.
     n_features : int, optional
         Number of columns, where the file may use fewer.
     encoding : str
@@ -142,15 +143,9 @@ def _counted(texts: TextBatches, words: list[str] | None, vectorizer: Any) -> Co
     else:
         try:
             source = chosen.fit_batches(texts)
+        except InputFileError:
+            raise
         except ValueError as error:
-            if str(error).startswith(texts.file.name):
-                raise
             raise texts.file.error(str(error)) from error
     names = [str(word) for word in chosen.get_feature_names_out()]
     return Counts(source, names, texts.documents, texts.format, texts.column, chosen)
-
-
-def describe(counts: Counts) -> str:
-    """One line about what was read."""
-    words = "no words" if counts.vocabulary is None else listed(counts.vocabulary, 5)
-    return f"{counts.format}: {counts.source.n_features} columns ({words})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ def _holds_numbers(types: Any, parquet: ParquetInput, name: str) -> bool:
     return bool(types.is_integer(inner) or (name == COUNTS and types.is_floating(inner)))
 
 
-def write_parquet_counts(stream: BinaryIO, name: str, source: Source, vocabulary: list[str] | None) -> None:
+def write_parquet_counts(stream: IO[bytes], name: str, source: Source, vocabulary: list[str] | None) -> None:
     """Write documents batch by batch; integers where all counts of the source are."""
     arrow = import_arrow(name, "writing Parquet")
     whole, n_nonzeros = True, 0

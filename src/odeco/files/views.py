@@ -83,13 +83,14 @@ def read_views(
             raise ValueError("views divides the columns of one table, and several files were given.")
         if not paths:
             raise ValueError("paths is empty: give a file for each view, or one table.")
-        opened = [_open_view(path, format, encoding) for path in paths]
+        opened, first = [_open_view(path, format, encoding) for path in paths], paths[0]
     else:
+        first = paths
         opened = _views_of_one(paths, format, views, encoding)
     if len(opened) < 3:
         raise InputFileError(
-            f"{paths if not isinstance(paths, Sequence) or isinstance(paths, str) else paths[0]}: {len(opened)} view(s) "
-            "were found, and three are needed at least: name columns VIEW.NAME, or give a file for each view."
+            f"{first}: {len(opened)} view(s) were found, and three are needed at least: name columns VIEW.NAME, or "
+            "give a file for each view."
         )
 
     def read() -> Iterator[list[Block]]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
 
-from odeco.files.atomic import replacing
 from odeco.files.opening import PathLike
+from odeco.files.output import writing
 from odeco.files.parquet_counts import write_parquet_counts
 from odeco.files.vocabulary import beside
 from odeco.files.write_tables import output_format
@@ -51,7 +51,7 @@ def write_counts(
     words = None if vocabulary is None else [str(word) for word in vocabulary]
     if words is not None and len(words) != documents.n_features:
         raise ValueError(f"vocabulary has {len(words)} words for {documents.n_features} columns.")
-    writers: dict[str, Callable[[BinaryIO], None]] = {
+    writers: dict[str, Callable[[IO[bytes]], None]] = {
         "parquet": lambda stream: write_parquet_counts(stream, str(path), documents, words),
         "npz": lambda stream: _write_npz(stream, documents, words),
         "mtx": lambda stream: _write_triplets(stream, documents, _market_header),
@@ -64,8 +64,8 @@ def write_counts(
         if words is not None and chosen in _TEXT and written:
             _check_words(words)
             written.append(beside(Path(path)))
-            stack.enter_context(replacing(written[-1])).write("".join(f"{word}\n" for word in words).encode())
-        stream = stack.enter_context(replacing(path))
+            stack.enter_context(writing(written[-1])).write("".join(f"{word}\n" for word in words).encode())
+        stream = stack.enter_context(writing(path))
         with _compressed(stream, chosen, str(path)) as packed:
             writers[chosen](packed)
     return written
@@ -78,7 +78,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 
 @contextmanager
-def _compressed(stream: BinaryIO, format: str, path: str) -> Iterator[BinaryIO]:
+def _compressed(stream: IO[bytes], format: str, path: str) -> Iterator[IO[bytes]]:
     if format in _TEXT and path.endswith(".gz"):
         with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=6, mtime=0, filename="") as packed:
             yield packed  # type: ignore[misc]
@@ -86,7 +86,7 @@ def _compressed(stream: BinaryIO, format: str, path: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _write_npz(stream: BinaryIO, documents: Source, words: list[str] | None) -> None:
+def _write_npz(stream: IO[bytes], documents: Source, words: list[str] | None) -> None:
     """The keys of scipy.sparse.save_npz, and the words: both scipy and this library read it."""
     whole = sparse.csr_array(sparse.vstack([batch.counts for batch in documents], format="csr"))
     arrays: dict[str, Any] = {"indices": whole.indices, "indptr": whole.indptr, "data": _integers(whole.data)}
@@ -124,7 +124,7 @@ def _market_header(n_rows: int, n_columns: int, n_entries: int, whole: bool) -> 
     return f"%%MatrixMarket matrix coordinate {kind} general\n{n_rows} {n_columns} {n_entries}\n"
 
 
-def _write_triplets(stream: BinaryIO, documents: Source, header: Callable[[int, int, int, bool], str]) -> None:
+def _write_triplets(stream: IO[bytes], documents: Source, header: Callable[[int, int, int, bool], str]) -> None:
     n_rows, n_entries, whole = _sizes(documents)
     stream.write(header(n_rows, documents.n_features, n_entries, whole).encode())
     first = 1
@@ -139,7 +139,7 @@ def _write_triplets(stream: BinaryIO, documents: Source, header: Callable[[int, 
         first += len(batch)
 
 
-def _write_pairs(stream: BinaryIO, documents: Source, first: Callable[[int], int], base: int) -> None:
+def _write_pairs(stream: IO[bytes], documents: Source, first: Callable[[int], int], base: int) -> None:
     for batch in documents:
         counts = batch.counts
         values = _integers(counts.data.astype(np.float64))

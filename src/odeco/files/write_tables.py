@@ -7,15 +7,15 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files.arrow import import_arrow
-from odeco.files.atomic import replacing
 from odeco.files.detect import canonical_format, suffix_format
 from odeco.files.opening import PathLike
+from odeco.files.output import writing
 
 FORMATS = ("parquet", "csv", "tsv", "jsonl", "npy")
 
@@ -48,14 +48,14 @@ def write_table(
         raise ValueError("columns has no batches: there is nothing to write.")
     start = _as_columns(first, names)
     rest = (_alike(_as_columns(batch, names), start) for batch in batches)
-    writers: dict[str, Callable[[BinaryIO, Columns, Iterator[Columns]], None]] = {
+    writers: dict[str, Callable[[IO[bytes], Columns, Iterator[Columns]], None]] = {
         "npy": _write_npy,
         "jsonl": _write_jsonl,
         "csv": lambda stream, start, rest: _write_csv(stream, start, rest, ","),
         "tsv": lambda stream, start, rest: _write_csv(stream, start, rest, "\t"),
         "parquet": lambda stream, start, rest: _write_parquet(stream, start, rest, str(path)),
     }
-    with replacing(path) as stream:
+    with writing(path) as stream:
         writers[chosen](stream, start, rest)
 
 
@@ -106,7 +106,7 @@ def _all(start: Columns, rest: Iterator[Columns]) -> Iterator[Columns]:
     yield from rest
 
 
-def _write_npy(stream: BinaryIO, start: Columns, rest: Iterator[Columns]) -> None:
+def _write_npy(stream: IO[bytes], start: Columns, rest: Iterator[Columns]) -> None:
     """Rows behind a header that is written again when their number is known: numpy leaves room for it to grow."""
     dtype = np.result_type(*start.values())
     if dtype.kind not in "biuf":
@@ -135,7 +135,7 @@ def _write_npy(stream: BinaryIO, start: Columns, rest: Iterator[Columns]) -> Non
     stream.seek(0, io.SEEK_END)
 
 
-def _write_csv(stream: BinaryIO, start: Columns, rest: Iterator[Columns], delimiter: str) -> None:
+def _write_csv(stream: IO[bytes], start: Columns, rest: Iterator[Columns], delimiter: str) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(list(start))
@@ -153,7 +153,7 @@ def _plain(column: Array) -> list[Any]:
     return list(values)
 
 
-def _write_jsonl(stream: BinaryIO, start: Columns, rest: Iterator[Columns]) -> None:
+def _write_jsonl(stream: IO[bytes], start: Columns, rest: Iterator[Columns]) -> None:
     for columns in _all(start, rest):
         names = list(columns)
         rows: Iterable[tuple[Any, ...]] = zip(*(_json_values(column) for column in columns.values()), strict=True)
@@ -168,7 +168,7 @@ def _json_values(column: Array) -> list[Any]:
     return [value if abs(value) < np.inf else None for value in column.tolist()]
 
 
-def _write_parquet(stream: BinaryIO, start: Columns, rest: Iterator[Columns], name: str) -> None:
+def _write_parquet(stream: IO[bytes], start: Columns, rest: Iterator[Columns], name: str) -> None:
     arrow = import_arrow(name, "writing Parquet")
     schema = arrow.Table.from_pydict(start).schema
     with arrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
