@@ -1,0 +1,135 @@
+"""What a topic model says of its documents, in one pass: shares, sizes, prevalence along the corpus, examples."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.plots.names import check_kind
+from odeco.plots.topics import TOPIC_MODELS
+from odeco.sources import as_source
+
+Floats = NDArray[np.float64]
+
+_BINS = 48  # of the prevalence along the corpus, at most; at least half as many unless there are fewer documents
+_LEAST_LENGTH = 0.5  # of the mean length: shorter documents are poor examples
+_EXAMPLE_WORDS = 40  # that are kept of an example
+
+
+@dataclass(frozen=True, order=True)
+class Example:
+    """A document that is mostly of one topic: the topic's share of it, its number, and its most frequent words."""
+
+    share: float
+    document: int
+    words: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicUse:
+    """How documents use the topics.
+
+    Attributes
+    ----------
+    n_documents, n_words : int, float
+    shares : (k,)
+        Share of all words that each topic has.
+    main_documents : (k,)
+        Documents of which each topic has the largest share.
+    prevalence : (bins, k)
+        Shares in consecutive documents, first to last.
+    bin_size : int
+        Documents of each bin; the last may have fewer.
+    examples : one tuple of `Example` for each topic, best first
+    """
+
+    n_documents: int
+    n_words: float
+    shares: Floats
+    main_documents: NDArray[np.intp]
+    prevalence: Floats = field(repr=False)
+    bin_size: int
+    examples: tuple[tuple[Example, ...], ...] = field(repr=False)
+
+
+def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
+    """Read counts (whatever `fit` takes) once and say how the documents use the topics."""
+    check_kind(model, *TOPIC_MODELS)
+    proportions_of = model.transform if hasattr(model, "transform") else model.predict_proba
+    k = len(model.components_)
+    tally, examples = _Tally(k), _Examples(k, n_examples)
+    main = np.zeros(k, dtype=np.intp)
+    for batch in as_source(data):
+        proportions = np.asarray(proportions_of(batch.counts), dtype=np.float64)
+        written = batch.lengths > 0
+        main += np.bincount(proportions[written].argmax(axis=1), minlength=k)
+        examples.update(batch.counts, batch.lengths, proportions, tally.n_documents)
+        tally.update(proportions * (batch.lengths * batch.row_weights())[:, None])
+    totals = tally.sums.sum(axis=1, keepdims=True)
+    return TopicUse(
+        n_documents=tally.n_documents,
+        n_words=float(totals.sum()),
+        shares=tally.sums.sum(axis=0) / max(float(totals.sum()), 1e-300),
+        main_documents=main,
+        prevalence=tally.sums / np.maximum(totals, 1e-300),
+        bin_size=tally.bin_size,
+        examples=examples.best(),
+    )
+
+
+class _Tally:
+    """Sums over consecutive rows in bins that double in size when there are too many of them."""
+
+    def __init__(self, k: int) -> None:
+        self.n_documents, self.bin_size = 0, 1
+        self._bins = np.zeros((_BINS, k))
+
+    def update(self, rows: Floats) -> None:
+        last = self.n_documents + len(rows) - 1
+        while last // self.bin_size >= _BINS:
+            self._bins[: _BINS // 2] = self._bins[::2] + self._bins[1::2]
+            self._bins[_BINS // 2 :] = 0
+            self.bin_size *= 2
+        places = np.arange(self.n_documents, last + 1) // self.bin_size
+        firsts = np.flatnonzero(np.diff(places, prepend=-1))
+        self._bins[places[firsts]] += np.add.reduceat(rows, firsts, axis=0)
+        self.n_documents = last + 1
+
+    @property
+    def sums(self) -> Floats:
+        return self._bins[: max(-(-self.n_documents // self.bin_size), 1)]
+
+
+class _Examples:
+    """The documents with the largest share of each topic among those that are not short."""
+
+    def __init__(self, k: int, n: int) -> None:
+        self._n = n
+        self._heaps: list[list[Example]] = [[] for _ in range(k)]
+
+    def update(self, counts: Any, lengths: Floats, proportions: Floats, first: int) -> None:
+        long = np.flatnonzero(lengths >= _LEAST_LENGTH * lengths.mean())
+        if not self._n or not long.size or not lengths.any():
+            return
+        n = min(self._n, long.size)
+        for heap, shares in zip(self._heaps, proportions[long].T, strict=True):
+            for i in np.argpartition(-shares, n - 1)[:n]:
+                found = Example(float(shares[i]), -(first + int(long[i])), _frequent_words(counts, int(long[i])))
+                heapq.heappush(heap, found)  # of equal shares the earlier document is the larger
+                if len(heap) > self._n:
+                    heapq.heappop(heap)
+
+    def best(self) -> tuple[tuple[Example, ...], ...]:
+        return tuple(
+            tuple(Example(e.share, -e.document, e.words) for e in sorted(heap, reverse=True)) for heap in self._heaps
+        )
+
+
+def _frequent_words(counts: Any, row: int) -> tuple[int, ...]:
+    start, stop = counts.indptr[row : row + 2]
+    order = np.argsort(-counts.data[start:stop], kind="stable")[:_EXAMPLE_WORDS]
+    return tuple(int(word) for word in counts.indices[start:stop][order])

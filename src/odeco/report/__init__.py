@@ -1,0 +1,8 @@
+"""Reports: a fitted model as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from odeco.report.render import render_report, write_report
+from odeco.report.words import Finding, findings, verdict
+
+__all__ = ["Finding", "findings", "render_report", "verdict", "write_report"]

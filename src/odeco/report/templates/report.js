@@ -1,0 +1,144 @@
+"use strict";
+(() => {
+  const page = document.documentElement;
+  page.classList.add("script");
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const byId = (id) => document.getElementById(id);
+
+  // Details that are closed would not be printed.
+  let opened = [];
+  addEventListener("beforeprint", () => { opened = all("details:not([open])"); opened.forEach((d) => { d.open = true; }); });
+  addEventListener("afterprint", () => opened.forEach((d) => { d.open = false; }));
+
+  const filter = byId("filter");
+  const found = byId("found");
+
+  function filterRows() {
+    const rows = all(".filtered tbody tr");
+    const asked = filter.value.trim().toLocaleLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = !row.dataset.name.toLocaleLowerCase().includes(asked);
+      shown += row.hidden ? 0 : 1;
+    }
+    found.textContent = asked ? `${shown} of ${rows.length} annotators` : "";
+  }
+
+  const holder = byId("report-data");
+  if (!holder) {
+    if (filter) filter.addEventListener("input", filterRows);
+    return;
+  }
+
+  // Topics.
+  const data = JSON.parse(holder.textContent);
+  const articles = all("article.topic");
+  const rows = all(".topic-list tbody tr");
+  const nodes = all(".map .node");
+  const slider = byId("relevance");
+  const panel = byId("panel");
+  const count = articles.length;
+  let chosen = -1;
+
+  const share = (p) => (p < 0.1 ? `${Number((100 * p).toPrecision(2))}%` : `${(100 * p).toFixed(0)}%`);
+  const lift = (x) => `×${x >= 100 ? Math.round(x).toLocaleString("en") : Number(x.toPrecision(3))}`;
+
+  function element(name, text, className) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  }
+
+  function bar(name, value) {
+    const made = element(name);
+    made.style.width = `${(100 * Math.min(value, 1)).toFixed(1)}%`;
+    return made;
+  }
+
+  // The most relevant words of a topic: weight * log p + (1 - weight) * log(p / overall).
+  function ranking(topic, weight) {
+    const [words, shares] = data.topics[topic];
+    return words
+      .map((word, i) => {
+        const here = shares[i];
+        const overall = data.overall[word];
+        return { word, here, overall, score: Math.log(here) - (1 - weight) * Math.log(overall) };
+      })
+      .sort((a, b) => b.score - a.score || a.word - b.word)
+      .slice(0, data.show);
+  }
+
+  function drawWords() {
+    const weight = Number(slider.value);
+    const best = ranking(chosen, weight);
+    const largest = Math.max(...best.map((item) => item.here), 1e-300);
+    const body = articles[chosen].querySelector(".words tbody");
+    body.replaceChildren(
+      ...best.map((item) => {
+        const row = element("tr");
+        const head = element("th", data.words[item.word]);
+        head.scope = "row";
+        const bars = element("td", undefined, "two");
+        bars.append(bar("i", item.here / largest), bar("s", item.overall / largest));
+        row.append(head, bars, element("td", share(item.here), "number"), element("td", lift(item.here / item.overall), "number"));
+        return row;
+      }),
+    );
+    byId("lambda").textContent = String(weight);
+    articles[chosen].querySelector(".lambda").textContent = String(weight);
+  }
+
+  function choose(topic, { move = false } = {}) {
+    chosen = topic;
+    for (const [i, article] of articles.entries()) article.classList.toggle("chosen", i === topic);
+    for (const row of rows) row.classList.toggle("chosen", Number(row.dataset.topic) === topic);
+    for (const node of nodes) {
+      const mine = Number(node.dataset.topic) === topic;
+      node.classList.toggle("chosen", mine);
+      if (mine) node.setAttribute("aria-current", "true");
+      else node.removeAttribute("aria-current");
+    }
+    drawWords();
+    panel.scrollTop = 0;
+    if (!move) return;
+    history.replaceState(null, "", `#topic-${topic}`);
+    articles[topic].focus({ preventScroll: true });
+    const box = panel.getBoundingClientRect();
+    if (box.top < 0 || box.top > innerHeight * 0.7) panel.scrollIntoView({ block: "start" });
+  }
+
+  const topicOf = (target) => {
+    const holderOf = target.closest("[data-topic]");
+    return holderOf && !holderOf.matches("article") ? Number(holderOf.dataset.topic) : -1;
+  };
+
+  byId("topics").addEventListener("click", (event) => {
+    const topic = topicOf(event.target);
+    if (topic < 0) return;
+    event.preventDefault();
+    choose(topic, { move: true });
+  });
+
+  slider.addEventListener("input", drawWords);
+  const shift = (by) => choose((chosen + by + count) % count, { move: true });
+  byId("previous").addEventListener("click", () => shift(-1));
+  byId("next").addEventListener("click", () => shift(1));
+
+  // Every word that any position of the slider shows can be found.
+  const texts = data.topics.map(([words]) => words.map((word) => data.words[word].toLocaleLowerCase()));
+  filter.addEventListener("input", () => {
+    const asked = filter.value.trim().toLocaleLowerCase();
+    const matches = (i) => !asked || String(i) === asked || texts[i].some((word) => word.startsWith(asked));
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = !matches(Number(row.dataset.topic));
+      shown += row.hidden ? 0 : 1;
+    }
+    for (const node of nodes) node.classList.toggle("unmatched", !matches(Number(node.dataset.topic)));
+    found.textContent = asked ? `${shown} of ${count} topics` : "";
+  });
+
+  const asked = /^#topic-(\d+)$/.exec(location.hash);
+  choose(asked && Number(asked[1]) < count ? Number(asked[1]) : 0);
+})();
