@@ -38,11 +38,12 @@ def has_counts(parquet: ParquetInput) -> bool:
 
 def parquet_count_rows(parquet: ParquetInput) -> SparseRows:
     """Documents of a file that `write_parquet_counts` (or somebody else) has written."""
+    n_rows = parquet.n_rows
     width, vocabulary, n_nonzeros = _described(parquet)
     if width is None:
         width, n_nonzeros = _scanned(parquet)
     check_width(parquet.file, width)
-    per_batch = rows_per_batch(parquet.n_rows, n_nonzeros)
+    per_batch = rows_per_batch(n_rows, n_nonzeros)
 
     def read() -> Iterator[sparse.csr_array]:
         row = 1
