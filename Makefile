@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm clean
+.PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -19,7 +19,7 @@ help: ## list these commands
 demo: $(VENV)/.installed ## set up, then decompose a tensor and report it
 	@$(PY) examples/decompose_a_tensor.py
 
-test: lint types layers pytest ## set up, then lint, format check, types, layers, tests, README examples
+test: lint types layers pytest ## set up, then lint, format check, types, layers, tests, examples, links of the docs
 
 lint: $(VENV)/.installed-dev ## ruff: rules and format, changing nothing
 	@echo "== lint and format"
@@ -41,6 +41,19 @@ pytest: $(VENV)/.installed-dev ## the tests and the README examples alone
 format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
+
+docs: $(VENV)/.installed-dev ## the documentation site, into site/; a broken link is an error
+	@echo "== documentation"
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+figures: $(VENV)/.installed-dev ## the paper's statements as figures (ten minutes)
+	@$(PY) -m examples.paper
+
+bench: $(VENV)/.installed-bench ## everything beside the peers, in one go (a few hours); rewrites all tables and figures
+	@$(PY) -m benchmarks all
+
+bench-quick: $(VENV)/.installed-bench ## the same in three minutes, small; prints and writes nothing
+	@$(PY) -m benchmarks all --quick
 
 bench-decomposition: $(VENV)/.installed-bench ## tensors: side by side with the peers; rewrites the tables
 	@$(PY) -m benchmarks decomposition
@@ -64,7 +77,7 @@ bench-hmm: $(VENV)/.installed-bench ## hidden Markov models: the same (half an h
 	@$(PY) -m benchmarks hmm
 
 clean: ## remove the virtual environment and the caches
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is made once, and installed into again when pyproject.toml changes.

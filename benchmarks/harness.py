@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +60,24 @@ def gemm_speed(dtype: Any, size: int = 1200) -> float:
     """Flops per second of a square matrix product, median of several: the limit that other figures are shares of."""
     a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(dtype)
     return 2.0 * size**3 / seconds(lambda: a @ b, 9)
+
+
+def memory_speed(size: int = 40_000_000, dtype: Any = np.float64) -> float:
+    """Bytes per second of a sum of two long arrays into a third, reads and writes counted: the other limit."""
+    a, b = np.ones(size, dtype), np.ones(size, dtype)
+    out = np.empty_like(a)
+    return 3.0 * a.nbytes / seconds(lambda: np.add(a, b, out=out), 5)
+
+
+def child(module: str, *arguments: Any, cache: str | None = None) -> Any:
+    """What `python -m module arguments` prints, as JSON; its last line where a peer prints more.
+
+    `cache` is the folder of compiled code that it uses instead of the usual one.
+    """
+    variables = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables).stdout
+    return json.loads(output.strip().splitlines()[-1])
 
 
 def environment(packages: Iterable[str]) -> dict[str, Any]:

@@ -1,30 +1,51 @@
-"""Peak memory of one decomposition in a process of its own: `python -m benchmarks.memory tensor.npy threads`."""
+"""Peak memory of one fit. `python -m benchmarks.memory tensor.npy threads` prints that of one decomposition."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-import odeco
-from benchmarks import harness
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_bytes() -> int:
     """The largest resident size so far. Not ru_maxrss: that one is inherited from the parent process."""
-    status = Path("/proc/self/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return _status("VmHWM")
+
+
+def peak_above(function: Callable[[], Any]) -> int:
+    """The largest resident size during a call, above the size before it."""
+    CLEAR.write_text("5")  # the peak begins anew
+    before = _status("VmRSS")
+    function()
+    return peak_bytes() - before
+
+
+def _status(field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+) kB", STATUS.read_text())
     assert found is not None
     return 1024 * int(found.group(1))
 
 
-if __name__ == "__main__":
+def _decomposition(path: str, threads: int) -> int:
+    import numpy as np
+
+    import odeco
+    from benchmarks import harness
+
     # Everything that is loaded anyway comes before the first look.
     odeco.decompose(odeco.simulate.odeco_tensor(70, random_state=0).tensor, 70, random_state=0)
-    before = peak_bytes()
-    with harness.threads(int(sys.argv[2])):
-        tensor = np.load(sys.argv[1])
+
+    def load_and_decompose() -> None:
+        tensor = np.load(path)
         odeco.decompose(tensor, tensor.shape[0], random_state=0)
-    print(peak_bytes() - before)
+
+    with harness.threads(threads):
+        return peak_above(load_and_decompose)
+
+
+if __name__ == "__main__":
+    print(_decomposition(sys.argv[1], int(sys.argv[2])))

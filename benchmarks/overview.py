@@ -1,0 +1,226 @@
+"""Every model beside its peers in one table: time, quality, peak memory, optima, and compilation apart.
+
+Each case runs in a process of its own, where everybody gets the same data and the same threads; peak memory is measured
+in a further process for each contender, compilation in one with an empty cache.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.cases import CASES, Case, use_threads
+from benchmarks.memory import peak_above
+
+NAME = "overview"
+PEERS = ["scikit-learn", "tensorly", "pyttb", "tomotopy", "gensim", "hmmlearn", "stepmix", "python-picard"]
+PACKAGES = ["odeco", "numpy", "scipy", "numba", *PEERS]
+FIRST_SEED = 300  # no constant was chosen on these
+SEEDS = 5
+# Of the slowest peers, on how many seeds: they are the same data sets, from the first on.
+FEWER = {"StepMix, n_init=5": 1, "scikit-learn, n_init=10": 2, "tensorly": 2, "gensim, 10 passes": 2}
+
+
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All cases, or some `only`."""
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(PACKAGES)}
+    for name in harness.choose(CASES, only):
+        result[name] = _case(name, quick)
+    return result
+
+
+def _case(name: str, quick: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as cache:
+        ever, later = (_child("first", name, quick, cache=cache) for _ in range(2))
+    measured = _child("case", name, quick)
+    memory = {} if quick else {who: _child("memory", name, quick, who)["bytes"] for who in CASES[name].fits}
+    return measured | {
+        "memory": memory,
+        "compile": {"ever": ever["first"], "in a process": later["first"], "again": later["again"]},
+    }
+
+
+def _child(job: str, name: str, quick: bool, who: str = "odeco", cache: str | None = None) -> dict[str, Any]:
+    return harness.child("benchmarks.overview", job, name, int(quick), who, cache=cache)
+
+
+def _sizes(case: Case, quick: bool) -> tuple[Any, ...]:
+    return case.quick_sizes if quick else case.sizes
+
+
+def job_first(case: Case, quick: bool, who: str) -> dict[str, Any]:
+    """Seconds of the first fit of this process and of the next: on the small sizes, compilation is what differs."""
+    data = case.draw(*case.quick_sizes, FIRST_SEED)
+    first, again = (_timed(case, who, data, FIRST_SEED)[1] for _ in range(2))
+    return {"first": first, "again": again}
+
+
+def job_memory(case: Case, quick: bool, who: str) -> dict[str, Any]:
+    """Peak memory of one fit above what the process holds with the data and everything loaded and compiled."""
+    _timed(case, who, case.draw(*case.quick_sizes, FIRST_SEED), 0)
+    data = case.draw(*_sizes(case, quick), FIRST_SEED)
+    return {"bytes": peak_above(lambda: _timed(case, who, data, 0))}
+
+
+def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
+    """Seconds and quality of everybody on the same data sets, after a small fit each that loads and compiles."""
+    small = case.draw(*case.quick_sizes, FIRST_SEED - 1)
+    for name in case.fits:
+        _timed(case, name, small, 0)
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.fits}
+    for i in range(1 if quick else SEEDS):
+        data = case.draw(*_sizes(case, quick), FIRST_SEED + i)
+        for name in case.fits:
+            if i < FEWER.get(name, SEEDS):
+                model, seconds = _timed(case, name, data, i)
+                runs[name].append({"seconds": seconds, "quality": case.quality(model, data)})
+    return {"sizes": list(_sizes(case, quick)), "threads": case.threads, "runs": runs}
+
+
+def _timed(case: Case, who: str, data: Any, seed: int) -> tuple[Any, float]:
+    models: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what anybody warns of is not the point here
+        seconds = harness.once(lambda: models.append(case.fits[who](data, seed)))
+    return models[0], seconds
+
+
+# Tables
+
+
+def summary(case: Case, measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By contender: medians, the ratio of times on the same data sets, and on how many it was best or near."""
+    runs, sign = measured["runs"], -1.0 if case.lower else 1.0
+    n_seeds = len(runs["odeco"])
+    best = [max(sign * rows[i]["quality"] for rows in runs.values() if i < len(rows)) for i in range(n_seeds)]
+    table = {}
+    for name, rows in runs.items():
+        ratios = [row["seconds"] / ours["seconds"] for row, ours in zip(rows, runs["odeco"], strict=False)]
+        reached = sum(best[i] - sign * row["quality"] <= case.tolerance for i, row in enumerate(rows))
+        table[name] = {
+            "seconds": float(np.median([row["seconds"] for row in rows])),
+            "ratio": float(np.median(ratios)),
+            "quality": float(np.median([row["quality"] for row in rows])),
+            "reached": reached,
+            "seeds": len(rows),
+        }
+    return table
+
+
+def docs_tables(result: dict[str, Any]) -> str:
+    parts = []
+    for name, case in CASES.items():
+        if name not in result:
+            continue
+        measured = result[name]
+        rows = []
+        for who, row in summary(case, measured).items():
+            memory = measured["memory"].get(who)
+            rows.append(
+                [
+                    who,
+                    f"{row['seconds']:.2g} s",
+                    f"{row['ratio']:.2g}",
+                    f"{row['quality']:,.5g}",
+                    f"{row['reached']} of {row['seeds']}",
+                    "" if memory is None else f"{memory / 1e6:,.0f} MB",
+                ]
+            )
+        table = harness.markdown_table(
+            ["", "seconds", "times odeco's", case.measure, f"best optimum (within {case.tolerance:g})", "peak memory"],
+            rows,
+        )
+        threads = "one thread" if measured["threads"] == 1 else f"{measured['threads']} threads"
+        sizes = " x ".join(f"{size:,}" for size in measured["sizes"])
+        direction = "lower" if case.lower else "higher"
+        parts.append(f"**{case.title}** ({sizes}; {threads} for everybody; {direction} is better)\n\n{table}")
+    return "\n\n".join([*parts, _compile_table(result), _notes(result)])
+
+
+def _compile_table(result: dict[str, Any]) -> str:
+    rows = [
+        [
+            case.title.split(":")[0],
+            *(f"{result[name]['compile'][when]:.2g} s" for when in ("ever", "in a process", "again")),
+        ]
+        for name, case in CASES.items()
+        if name in result
+    ]
+    header = ["small fit by odeco", "the first ever: compiles", "the first in a later process: loads", "the next"]
+    return "Compilation, which the times above leave out:\n\n" + harness.markdown_table(header, rows)
+
+
+def _notes(result: dict[str, Any]) -> str:
+    env = result["environment"]
+    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+    return (
+        "Medians over data sets; times of others are ratios on the same data sets. Best optimum: quality within the "
+        "tolerance of the best that anybody reached on that data set. Peak memory: of one fit, in its own process, "
+        f"above what it holds with the data loaded. {env['processor']}, Python {env['python']}, {versions}."
+    )
+
+
+def readme_table(result: dict[str, Any]) -> str:
+    """The peer of each model that came closest in quality, or was faster than the others where several did."""
+    rows = []
+    for name, case in CASES.items():
+        if name not in result:
+            continue
+        table = summary(case, result[name])
+        ours = table.pop("odeco")
+        sign = -1.0 if case.lower else 1.0
+        who, peer = max(table.items(), key=lambda item: sign * item[1]["quality"])
+        rows.append(
+            [
+                case.title.split(":")[0],
+                f"{ours['seconds']:.2g} s",
+                f"{ours['quality']:,.5g}",
+                f"{ours['reached']} of {ours['seeds']}",
+                who,
+                f"{peer['ratio']:.2g}x the time",
+                f"{peer['quality']:,.5g}",
+                f"{peer['reached']} of {peer['seeds']}",
+                case.measure,
+            ]
+        )
+    header = [
+        "model",
+        "odeco",
+        "quality",
+        "best optimum",
+        "best peer",
+        "takes",
+        "quality",
+        "best optimum",
+        "quality is",
+    ]
+    return harness.markdown_table(header, rows) + (
+        "\n\nThe peer with the best quality in each row, on the same data with the same threads, compilation apart. "
+        "Everybody, peak memory and compilation: [docs/benchmarks.md](docs/benchmarks.md)."
+    )
+
+
+def report(result: dict[str, Any]) -> None:
+    """Tables of README and docs from a result file."""
+    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
+    harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
+
+
+JOBS: dict[str, Callable[[Case, bool, str], dict[str, Any]]] = {
+    "first": job_first,
+    "case": job_case,
+    "memory": job_memory,
+}
+
+if __name__ == "__main__":
+    job, name, quick, who = sys.argv[1:]
+    use_threads(CASES[name].threads)
+    with harness.threads(CASES[name].threads):
+        print(json.dumps(JOBS[job](CASES[name], bool(int(quick)), who)))
