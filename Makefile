@@ -1,4 +1,4 @@
-# make demo   set up what is needed and run the main job
+# make demo   set up what is needed, fit a topic model to a real corpus and write a report on it
 # make test   set up what is needed and check everything: lint, format, types, layers, tests, README examples
 #
 # Each works alone in a clean clone: it needs Python 3.11+, git and make, and keeps to its own folder, $(VENV).
@@ -16,8 +16,10 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed ## set up, then decompose a tensor and report it
-	@$(PY) examples/decompose_a_tensor.py
+demo: $(VENV)/.installed ## set up, then fit topics to the State of the Union and report them
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" odeco demo
+	@echo
+	@echo "(odeco is in $(VENV)/bin: begin with '. $(VENV)/bin/activate')"
 
 test: lint types layers pytest ## set up, then lint, format check, types, layers, tests, examples, links of the docs
 
@@ -77,7 +79,7 @@ bench-hmm: $(VENV)/.installed-bench ## hidden Markov models: the same (half an h
 	@$(PY) -m benchmarks hmm
 
 clean: ## remove the virtual environment and the caches
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
+	rm -rf $(VENV) build dist odeco-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is made once, and installed into again when pyproject.toml changes.
@@ -97,7 +99,7 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
 	@echo "== installing odeco"
-	@$(PIP_INSTALL) --editable .
+	@$(PIP_INSTALL) --editable ".[files]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
@@ -108,4 +110,4 @@ $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	@echo "== installing odeco and its peers for the benchmarks (a few minutes, once)"
 	@$(PIP_INSTALL) --editable ".[bench]"
-	@touch $@ $(VENV)/.installed
+	@touch $@

@@ -1,17 +1,15 @@
-"""The command line: answers on stdout, one readable line on stderr, exit codes that scripts can rely on."""
+"""``odeco decompose``: answers on stdout, one readable line on stderr, exit codes that scripts can rely on."""
 
 import json
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import odeco
-from odeco.cli import as_plain, main, readable_errors
-from odeco.exceptions import MomentWarning
+from odeco.cli import main
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -118,27 +116,3 @@ def test_debug_keeps_the_traceback(tmp_path: Path) -> None:
     write_matrix(tmp_path / "bad.npy")
     with pytest.raises(ValueError):
         main(["decompose", str(tmp_path / "bad.npy"), "--debug"])
-
-
-def test_warnings_and_surprises_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop, readable_errors(debug=False):
-        warnings.warn("weak spectrum", MomentWarning, stacklevel=1)
-        raise KeyError("surprise")
-    err = capsys.readouterr().err.splitlines()
-    assert stop.value.code == 1
-    assert err[0] == "odeco: warning: weak spectrum"
-    assert "surprise" in err[1]
-    assert "--debug" in err[1]
-    assert len(err) == 2
-
-
-def test_as_plain_is_strict_json() -> None:
-    value = {
-        "nan": float("nan"),
-        "inf": np.inf,
-        "array": np.array([1.5, np.nan]),
-        "count": np.int64(3),
-        "path": Path("a"),
-    }
-    text = json.dumps(as_plain(value), allow_nan=False)
-    assert json.loads(text) == {"nan": None, "inf": None, "array": [1.5, None], "count": 3, "path": "a"}

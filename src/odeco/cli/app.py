@@ -1,0 +1,90 @@
+"""The application: its commands, and the one place where it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import odeco
+from odeco.cli import convert, decompose, demo, fit, report, show, transform
+from odeco.cli.console import fail, interruptible, readable_errors
+
+
+class InTheOrderOfUse(TyperGroup):
+    """Commands as a person meets them, not groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, for the help."""
+        return ["demo", "fit", "show", "transform", "report", "convert", "decompose"]
+
+
+app = typer.Typer(
+    name="odeco",
+    cls=InTheOrderOfUse,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.add_typer(fit.app, name="fit")
+app.command("demo")(interruptible(demo.demo))
+app.command("show")(interruptible(show.show))
+app.command("transform")(interruptible(transform.transform))
+app.command("report")(interruptible(report.report))
+app.command("convert", help=convert.HELP)(interruptible(convert.command))
+app.command("decompose")(interruptible(decompose.decompose))
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; a misspelt command costs one line on stderr and exit code 2."""
+    debug = "--debug" in (sys.argv[1:] if args is None else args)
+    with readable_errors(debug):
+        try:
+            code = app(args, prog_name="odeco", standalone_mode=False)
+        except Exception as error:
+            # typer's own errors are known by what they can do: their classes are not public in every version.
+            if not hasattr(error, "format_message"):
+                raise
+            message, code = " ".join(error.format_message().split()), getattr(error, "exit_code", 2)
+            if message:  # `odeco` alone has printed its help and has nothing to add
+                fail(f"{message} (see '{_path(error)} --help')", code)
+        sys.stdout.flush()  # a full disk behind stdout is found here, not while Python shuts down
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _path(error: Exception) -> str:
+    """The command whose help is worth reading."""
+    return str(getattr(getattr(error, "ctx", None), "command_path", None) or "odeco")
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        typer.echo(f"odeco {odeco.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Latent variable models by the method of moments, from a file to a report.
+
+    [bold]Begin here[/bold] (fits topics to two centuries of State of the Union addresses, in seconds):
+
+      odeco demo
+
+    [bold]Then with your own data[/bold], a document per line:
+
+      odeco fit lda articles.txt -k 20 --out topics.odeco
+
+      odeco show topics.odeco
+
+      odeco report topics.odeco articles.txt --out topics.html
+    """

@@ -1,0 +1,165 @@
+"""What a command says while it works: stages on stderr, warnings and errors in one line each, and how it ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from time import perf_counter
+from typing import Any, NoReturn, TypeVar
+
+INTERRUPTED = 130  # what shells give a command that Ctrl-C ended
+# Warnings of libraries to their own callers: nothing that a person at a terminal could change.
+_FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
+
+_SIGNS = {"=": " ", " must be": " must be", None: ""}
+_STOPPED = "interrupted; no half-written file is left"
+
+Item = TypeVar("Item")
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(f"odeco: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Say in one line on stderr what went wrong, and exit."""
+    say(f"error: {message}")
+    sys.exit(code)
+
+
+@contextmanager
+def readable_errors(debug: bool = False) -> Iterator[None]:
+    """Turn exceptions and warnings of the library into one line each on stderr."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"warning: {_as_typed(str(message))}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in _FOR_PROGRAMMERS:
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = show
+        try:
+            yield
+        except KeyboardInterrupt:
+            fail(_STOPPED, INTERRUPTED)
+        except Exception as error:
+            if debug:
+                raise
+            if isinstance(error, BrokenPipeError):  # `odeco show model.odeco | head`: no fault of anyone
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(0)
+            fail(_words(error))
+
+
+def interruptible(command: Command) -> Command:
+    """A command that Ctrl-C ends with one line: typer would add an empty one."""
+
+    @wraps(command)
+    def run(*args: Any, **values: Any) -> None:
+        try:
+            command(*args, **values)
+        except KeyboardInterrupt:
+            fail(_STOPPED, INTERRUPTED)
+
+    return run  # type: ignore[return-value]
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, for a person who does not read Python."""
+    message = _as_typed(" ".join(str(error).split()))
+    if isinstance(error, MemoryError):
+        return "not enough memory: use fewer rows or columns, a smaller vocabulary, or a machine with more."
+    if isinstance(error, OSError) and error.strerror:
+        words = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror.lower()
+        return f"{error.filename}: {words}" if error.filename else words
+    if not isinstance(error, (ValueError, OSError, ImportError)):
+        return f"unexpected {type(error).__name__}: {message} (run again with --debug and report it)"
+    return message or type(error).__name__
+
+
+def _as_typed(message: str) -> str:
+    """A message of an estimator in the words of the command line: what Python calls n_components is -k here."""
+    return re.sub(r"\b(n_components|n_classes)(=| must be)?", lambda found: f"-k{_SIGNS[found[2]]}", message)
+
+
+class Stages:
+    """Stages of a command: a bar on a terminal while one lasts, and a line when it has ended."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.terminal = sys.stderr.isatty() and not quiet
+
+    @contextmanager
+    def stage(self, doing: str) -> Iterator[Stage]:
+        """Show that something is being done; the stage's `done` is what is said of it in the end."""
+        stage, start = Stage(), perf_counter()
+        if self.terminal:
+            with _bar(doing) as update:
+                stage.update = update
+                yield stage
+        else:
+            yield stage
+        stage.seconds = perf_counter() - start
+        if stage.done and not self.quiet:
+            say(f"{stage.done} ({stage.seconds:.1f} s)")
+
+
+class Stage:
+    """One stage: counts what passes through it."""
+
+    def __init__(self) -> None:
+        self.done = ""
+        self.seconds = 0.0
+        self.rows = 0
+        self.update: Callable[[int, int, int], None] | None = None
+
+    def watch(self, read: Callable[[], Iterable[Item]]) -> Callable[[], Iterator[Item]]:
+        """Readings of batches, counted: the bar knows its end from the second reading on."""
+        n_readings = 0
+
+        def watched() -> Iterator[Item]:
+            nonlocal n_readings
+            n_readings, seen = n_readings + 1, 0
+            for batch in read():
+                seen += _n_rows(batch)
+                self.rows = max(self.rows, seen)
+                if self.update is not None:
+                    self.update(n_readings, seen, self.rows)
+                yield batch
+
+        return watched
+
+
+def _n_rows(batch: Any) -> int:
+    if isinstance(batch, (list, tuple)) and not isinstance(batch[0], str):  # views of the same rows
+        batch = batch[0]
+    if isinstance(batch, dict):  # columns
+        batch = next(iter(batch.values()))
+    shape = getattr(batch, "shape", None)
+    return int(shape[0]) if shape is not None else len(batch)
+
+
+@contextmanager
+def _bar(doing: str) -> Iterator[Callable[[int, int, int], None]]:
+    """A bar on the terminal; gives what moves it, called with (reading, rows read in it, rows known)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=None)
+
+        def update(reading: int, seen: int, known: int) -> None:
+            what = f"{doing}: {seen:,} rows" if reading == 1 else f"{doing}: reading {reading}, {seen:,} rows"
+            progress.update(task, description=what, completed=seen, total=None if reading == 1 else known)
+
+        yield update

@@ -1,0 +1,83 @@
+"""``odeco demo``: topics of two centuries of State of the Union addresses, fitted and reported in seconds."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odeco.cli.console import Stages
+from odeco.cli.options import DEBUG, QUIET
+
+FOLDER = Path("odeco-demo")
+# Words of fewer passages than this are names and figures that no topic shares.
+READING = {"stop_words": "english", "min_df": 10}
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for what the demo writes.")
+    ] = FOLDER,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="NUMBER", help="Number of topics.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")] = 0,
+    quiet: QUIET = False,
+    debug: DEBUG = False,
+) -> None:
+    """Fit topics to the State of the Union addresses, 1790 to 2021, print them and write a report.
+
+    [bold]Examples[/bold]:
+
+      odeco demo
+
+      odeco demo -k 30 --out /tmp/union
+    """
+    from odeco.cli.fit import fit_file
+    from odeco.cli.models import MODELS
+    from odeco.cli.report import write_page
+    from odeco.cli.saved import open_model
+    from odeco.cli.summaries import part_lines
+
+    stages = Stages(quiet=quiet)
+    text, model, page = out / "passages.txt", out / "model.odeco", out / "report.html"
+    command = (
+        f"odeco fit lda {text} --stop-words english --min-df {READING['min_df']} -k {k} --seed {seed} --out {model}"
+    )
+    n_passages = write_passages(text)
+    typer.echo(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}\n\n$ {command}")
+    data = fit_file(
+        MODELS["lda"], [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
+        command=command,
+    )  # fmt: skip
+    saved = open_model(model)
+    typer.echo("\n" + "\n".join(part_lines(saved, top=9)))
+    typer.echo(f"\n$ odeco report {model} {text} --out {page}")
+    write_page(saved, data, page, stages)
+    typer.echo(next_steps(out))
+
+
+def write_passages(path: Path) -> int:
+    """The passages of the corpus that comes with the package, one per line; gives their number."""
+    from odeco.atomic import replacing
+    from odeco.datasets import state_of_the_union
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    documents = state_of_the_union().documents
+    with replacing(path) as file:
+        file.write("".join(f"{document}\n" for document in documents).encode("utf-8"))
+    return len(documents)
+
+
+def next_steps(folder: Path) -> str:
+    """What to try now."""
+    here = shlex.quote(str(folder))
+    return f"""
+The report: {folder / "report.html"} (open it in a browser).
+
+Try next:
+  odeco show {here}/model.odeco --top 15
+  odeco transform {here}/model.odeco {here}/passages.txt --out {here}/topics.csv
+  odeco fit lda {here}/passages.txt --stop-words english --ngrams 2 -k 40 --out {here}/40.odeco
+  head -500 {here}/passages.txt | odeco fit hmm - --unit characters -k 2 --out {here}/letters.odeco
+  odeco fit --help    (your own data: documents, tables, sequences, labels, signals)"""

@@ -1,0 +1,108 @@
+"""Options that several commands share: each is said once, with its help."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DEBUG = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
+QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something is wrong.")]
+MODEL_FILE = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A file written by [bold]odeco fit[/bold].")
+]
+FORMAT = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        show_default=False,
+        help="Format of INPUT, where its name and content do not tell: text, folder, csv, tsv, jsonl, parquet, uci, "
+        "ldac, svmlight, mtx, npz, npy, wav.",
+    ),
+]
+COLUMN = Annotated[str | None, typer.Option("--column", "-c", show_default=False, help="Column that holds the text.")]
+ENCODING = Annotated[str | None, typer.Option("--encoding", show_default=False, help="Of text; UTF-8 if left out.")]
+
+
+def option(
+    name: str,
+    kind: Any,
+    help: str,
+    *flags: str,
+    required: bool = False,
+    default: Any = None,
+    choices: Sequence[str] = (),
+    **details: Any,
+) -> inspect.Parameter:
+    """One option of a command that is put together from a table: its name is that of the argument it becomes."""
+    if choices:
+        help, details["callback"] = f"{help} ({', '.join(choices)})", one_of(choices)
+    flags = flags or (f"--{name.replace('_', '-')}",)
+    details.setdefault("metavar", "NUMBER" if kind in (int, float) else "NAME")
+    info = typer.Option(*flags, help=help, show_default=default is not None, **details)
+    value = inspect.Parameter.empty if required else default
+    known = kind if required or default is not None else kind | None
+    annotation = Annotated[known, info]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=annotation)
+
+
+def one_of(choices: Sequence[str]) -> Callable[[Any], Any]:
+    """A value that does not exist is a misspelt command, known before anything is read."""
+
+    def check(value: Any) -> Any:
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if each is not None and each not in choices:
+                raise typer.BadParameter(f"{each!r} is not one of {', '.join(choices)}.")
+        return value
+
+    return check
+
+
+def with_parameters(function: Callable[[dict[str, Any]], None], parameters: Sequence[inspect.Parameter]) -> Any:
+    """A command with the given options, which hands all of them to ``function`` in one dictionary."""
+
+    def command(**values: Any) -> None:
+        function(values)
+
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def number_or(word: str) -> Callable[[str], Any]:
+    """A parser of what is a number or one word, such as "auto"."""
+
+    def parse(text: str) -> float | str:
+        try:
+            return word if text == word else float(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is neither a number nor {word!r}.") from None
+
+    return parse
+
+
+def share_or_count(text: str) -> float | int:
+    """How common a word is: a whole number of documents, or a share of them written with a decimal point."""
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number of documents (5) nor a share of them (0.01).") from None
+
+
+def check_output(path: Path, *, stdout: bool = True) -> Path:
+    """An output that cannot be written is known before any work is done."""
+    if str(path) == "-":
+        if not stdout:
+            raise typer.BadParameter("'--out' must be a file: a model is not written to stdout.")
+        return path
+    folder = path.expanduser().parent
+    if path.expanduser().is_dir():
+        raise ValueError(f"--out {path} is a folder: name a file in it.")
+    if path.expanduser().exists() and not path.expanduser().is_file():
+        raise ValueError(f"--out {path} is a device or a pipe, which cannot be replaced by a file: use a file.")
+    if not folder.is_dir():
+        raise ValueError(f"--out {path}: there is no folder {folder}. Make it first (mkdir -p {folder}).")
+    return path.expanduser()

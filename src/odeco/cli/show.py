@@ -1,0 +1,37 @@
+"""``odeco show``: what a model has learned and how far to trust it, on stdout."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from odeco.cli.options import DEBUG, MODEL_FILE
+from odeco.cli.plain import as_plain
+
+
+def show(
+    model: MODEL_FILE,
+    top: Annotated[int, typer.Option("--top", min=1, help="Words (symbols, columns) of each part.")] = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything, all parameters included, as JSON.")
+    ] = False,
+    debug: DEBUG = False,
+) -> None:
+    """Print what a model has learned: top words, weights, and diagnostics in words.
+
+    [bold]Examples[/bold]:
+
+      odeco show topics.odeco --top 15
+
+      odeco show topics.odeco --json | jq '.topics[0].words'
+    """
+    from odeco.cli.saved import open_model
+    from odeco.cli.summaries import everything, summary
+
+    saved = open_model(model)
+    if as_json:
+        typer.echo(json.dumps(as_plain(everything(saved, top)), allow_nan=False, ensure_ascii=False))
+    else:
+        typer.echo(summary(saved, top))
