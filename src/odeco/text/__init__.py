@@ -1,0 +1,5 @@
+"""Words of texts, counted."""
+
+from odeco.text.vectorizer import Vectorizer
+
+__all__ = ["Vectorizer"]

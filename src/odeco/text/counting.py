@@ -1,0 +1,126 @@
+"""Counts of the words of documents, batch by batch, each thread with a lexicon of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.kernels import tokens as kernels
+from odeco.text.characters import code_points
+from odeco.text.lexicon import Lexicon
+
+_BATCH_LETTERS = 1 << 20
+"""Characters of a batch: its arrays stay in the processor's cache."""
+_BATCH_DOCUMENTS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Counts of some documents: entries of the lexicon of one thread, in no order within a document."""
+
+    thread: int
+    entries: NDArray[np.int32] = field(repr=False)
+    counts: NDArray[np.integer] = field(repr=False)
+    row_ends: NDArray[np.int64] = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.row_ends.size
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return self.entries.nbytes + self.counts.nbytes + self.row_ends.nbytes
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What counts as a term."""
+
+    lowercase: bool
+    least: int
+    most: int
+
+
+class Counter:
+    """Counts documents with a lexicon, and in how many documents and how often each entry occurs."""
+
+    def __init__(self, rule: Rule, lexicon: Lexicon, thread: int = 0) -> None:
+        self.rule, self.lexicon, self.thread = rule, lexicon, thread
+        self.totals = np.zeros((lexicon.capacity, 2), dtype=np.int64)  # documents, occurrences
+        self._last = np.zeros(lexicon.capacity, dtype=np.int64)
+        self._place = np.empty(lexicon.capacity, dtype=np.int64)
+        self._n_documents = 0
+
+    def count(self, texts: Sequence[str]) -> Block:
+        """The counts of some documents."""
+        tokens, ends = self._grams(*self._tokens(texts))
+        self._make_room()
+        entries, row_ends = np.empty(tokens.size, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
+        counts = np.empty(tokens.size, dtype=np.int32)
+        size = kernels.count_documents(
+            tokens, ends, self._last, self._place, self.totals, self._n_documents, entries, counts, row_ends
+        )
+        self._n_documents += len(texts)
+        counts = counts[:size]
+        small = np.uint8 if counts.max(initial=0) < 256 else np.int32
+        return Block(self.thread, entries[:size].copy(), counts.astype(small), row_ends)
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        text, ends, letters = code_points(texts, self.rule.lowercase)
+        tokens, token_ends = np.empty(text.size // 2 + 1, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
+        lexicon, state = self.lexicon, np.zeros(3, dtype=np.int64)
+        fixed = (lexicon.n_stop, lexicon.frozen, tokens, token_ends, state)
+        while not kernels.tokenize(text, ends, letters, lexicon.arrays, lexicon.used, *fixed):
+            lexicon.grow(text.size)
+        return tokens[: state[2]], token_ends
+
+    def _grams(self, tokens: NDArray[np.int32], ends: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        least, most, lexicon = self.rule.least, self.rule.most, self.lexicon
+        if most == 1:
+            return tokens, ends
+        grams, gram_ends = np.empty(tokens.size * (most - least + 1), dtype=np.int32), np.empty_like(ends)
+        state = np.zeros(3, dtype=np.int64)
+        fixed = (lexicon.frozen, grams, gram_ends, state)
+        while not kernels.join_grams(tokens, ends, least, most, lexicon.arrays, lexicon.used, *fixed):
+            lexicon.grow(0)
+        return grams[: state[2]], gram_ends
+
+    def _make_room(self) -> None:
+        missing = self.lexicon.capacity - len(self._last)
+        if missing > 0:
+            self.totals = np.concatenate([self.totals, np.zeros((missing, 2), dtype=np.int64)])
+            self._last = np.concatenate([self._last, np.zeros(missing, dtype=np.int64)])
+            self._place = np.concatenate([self._place, np.empty(missing, dtype=np.int64)])
+
+
+def batches_of(documents: Iterable[str]) -> Iterator[list[str]]:
+    """Documents in lists of about as many characters; what is not text is refused by its number."""
+    if isinstance(documents, (str, bytes)):
+        raise ValueError(f"documents must be an iterable of texts, got one {type(documents).__name__}.")
+    batch: list[str] = []
+    size = 0
+    for number, document in enumerate(documents):
+        if not isinstance(document, str):
+            raise ValueError(
+                f"documents must be texts (str), document {number} is {document!r:.60} ({type(document).__name__})."
+            )
+        batch.append(document)
+        size += len(document)
+        if size >= _BATCH_LETTERS or len(batch) >= _BATCH_DOCUMENTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def count_blocks(batches: Iterable[Sequence[str]], counters: Sequence[Counter]) -> Iterator[Block]:
+    """The counts of all batches in their order, each counter on a thread of its own."""
+    from odeco.kernels.threads import map_parts
+
+    iterator = iter(batches)
+    while group := list(islice(iterator, len(counters))):
+        yield from map_parts(lambda t, g=group: counters[t].count(g[t]), len(group))  # type: ignore[misc]
