@@ -25,8 +25,10 @@ NAMES = [
     "multiview",
     "hmm",
     "ica",
+    "curves",
+    "scaling",
 ]
-QUICK = ["overview"]  # what `all --quick` runs: three minutes on two cores
+QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 
 
 def main(

@@ -150,15 +150,19 @@ def _draw_symbols(n: int, d: int, k: int, seed: int) -> Data:
     return Data(x[:n], x[n:], (transmat, emissions), k)
 
 
+def scorable(peer: Any) -> Any:
+    """hmmlearn's model with no symbol quite impossible: its own scorer fails where a state has not seen one."""
+    model = odeco.CategoricalHMM.from_hmmlearn(peer)
+    model.emissionprob_ = (1 - 1e-9) * model.emissionprob_ + 1e-9 / model.n_symbols_
+    return model
+
+
 def _hmmlearn_symbols(data: Data, seed: int) -> Any:
     from hmmlearn.hmm import CategoricalHMM
 
     d = data.truth[1].shape[1]
     peer = CategoricalHMM(data.k, n_iter=100, tol=0, implementation="scaling", random_state=seed, n_features=d)
-    model = odeco.CategoricalHMM.from_hmmlearn(peer.fit(data.train))
-    # Its own scorer fails where a state has not seen a symbol.
-    model.emissionprob_ = (1 - 1e-9) * model.emissionprob_ + 1e-9 / d
-    return model
+    return scorable(peer.fit(data.train))
 
 
 def _symbols(data: Data, seed: int) -> Any:

@@ -62,7 +62,7 @@ def gemm_speed(dtype: Any, size: int = 1200) -> float:
     return 2.0 * size**3 / seconds(lambda: a @ b, 9)
 
 
-def memory_speed(size: int = 40_000_000, dtype: Any = np.float64) -> float:
+def memory_speed(size: int = 20_000_000, dtype: Any = np.float64) -> float:
     """Bytes per second of a sum of two long arrays into a third, reads and writes counted: the other limit."""
     a, b = np.ones(size, dtype), np.ones(size, dtype)
     out = np.empty_like(a)
@@ -144,3 +144,30 @@ def write_between(path: Path, marker: str, content: str) -> None:
 def read_between(path: Path, marker: str) -> str:
     """What stands between the markers now."""
     return path.read_text().split(f"<!-- {marker} -->\n", 1)[1].split(f"\n<!-- /{marker} -->", 1)[0]
+
+
+def save_figure(target: Any, draw: Callable[[Any], None]) -> None:
+    """What `draw` draws on a figure, in the one style, into a file."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(fname=str(ROOT / "benchmarks" / "odeco.mplstyle")):
+        figure = Figure()
+        draw(figure)
+        # No metadata: the same numbers give the same file.
+        figure.savefig(target, metadata={"Software": None})
+
+
+def plain_ticks(axis: Any) -> None:
+    """1, 2, 5, 10, ... on a logarithmic axis that spans little."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:,g}")
+    axis.set_minor_locator(NullLocator())
+
+
+def slope(x: Any, y: Any) -> float:
+    """The exponent of y ~ x^slope, by least squares on logarithms."""
+    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])

@@ -37,10 +37,12 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]
 
 
 def _case(name: str, quick: bool) -> dict[str, Any]:
+    measured = _child("case", name, quick)
+    if quick:  # neither memory nor an empty cache, which take processes of their own
+        return measured | {"memory": {}}
     with tempfile.TemporaryDirectory() as cache:
         ever, later = (_child("first", name, quick, cache=cache) for _ in range(2))
-    measured = _child("case", name, quick)
-    memory = {} if quick else {who: _child("memory", name, quick, who)["bytes"] for who in CASES[name].fits}
+    memory = {who: _child("memory", name, quick, who)["bytes"] for who in CASES[name].fits}
     return measured | {
         "memory": memory,
         "compile": {"ever": ever["first"], "in a process": later["first"], "again": later["again"]},
@@ -72,8 +74,7 @@ def job_memory(case: Case, quick: bool, who: str) -> dict[str, Any]:
 def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
     """Seconds and quality of everybody on the same data sets, after a small fit each that loads and compiles."""
     small = case.draw(*case.quick_sizes, FIRST_SEED - 1)
-    for name in case.fits:
-        _timed(case, name, small, 0)
+    first = {name: _timed(case, name, small, 0)[1] for name in case.fits}
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.fits}
     for i in range(1 if quick else SEEDS):
         data = case.draw(*_sizes(case, quick), FIRST_SEED + i)
@@ -81,7 +82,9 @@ def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
             if i < FEWER.get(name, SEEDS):
                 model, seconds = _timed(case, name, data, i)
                 runs[name].append({"seconds": seconds, "quality": case.quality(model, data)})
-    return {"sizes": list(_sizes(case, quick)), "threads": case.threads, "runs": runs}
+    again = _timed(case, "odeco", small, 0)[1]
+    compiled = {"in a process": first["odeco"], "again": again}
+    return {"sizes": list(_sizes(case, quick)), "threads": case.threads, "runs": runs, "compile": compiled}
 
 
 def _timed(case: Case, who: str, data: Any, seed: int) -> tuple[Any, float]:
@@ -120,7 +123,7 @@ def docs_tables(result: dict[str, Any]) -> str:
         if name not in result:
             continue
         measured = result[name]
-        rows = []
+        rows: list[list[str]] = []
         for who, row in summary(case, measured).items():
             memory = measured["memory"].get(who)
             rows.append(
@@ -148,13 +151,17 @@ def _compile_table(result: dict[str, Any]) -> str:
     rows = [
         [
             case.title.split(":")[0],
-            *(f"{result[name]['compile'][when]:.2g} s" for when in ("ever", "in a process", "again")),
+            *(_seconds(result[name]["compile"].get(when)) for when in ("ever", "in a process", "again")),
         ]
         for name, case in CASES.items()
         if name in result
     ]
     header = ["small fit by odeco", "the first ever: compiles", "the first in a later process: loads", "the next"]
     return "Compilation, which the times above leave out:\n\n" + harness.markdown_table(header, rows)
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g} s"
 
 
 def _notes(result: dict[str, Any]) -> str:

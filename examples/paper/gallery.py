@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import FIGURES, ROOT, environment, write_between
+from benchmarks.harness import FIGURES, ROOT, environment, plain_ticks, save_figure, slope, write_between
 
 FOLDER = Path(__file__).resolve().parent
 PAGE = ROOT / "docs" / "gallery.md"
@@ -31,6 +31,8 @@ NAMES = [
     "sample_complexity",
     "one_step",
 ]
+
+__all__ = ["BOUND", "FIGURES", "FOLDER", "NAMES", "PAGE", "plain_ticks", "slope"]
 
 BOUND = {"color": "0.35", "linestyle": (0, (4, 2)), "linewidth": 1.3}  # how every figure draws what is proved
 
@@ -61,14 +63,8 @@ def _rounded(value: Any) -> Any:
 
 def picture(name: str, result: dict[str, Any], target: Any) -> None:
     """Draw a figure into a file."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(fname=str(FOLDER / "paper.mplstyle")):
-        figure = Figure()
-        import_module(f"examples.paper.{name}").draw(result, figure)
-        # No metadata: the same numbers give the same file.
-        figure.savefig(target, metadata={"Software": None})
+    module = import_module(f"examples.paper.{name}")
+    save_figure(target, lambda figure: module.draw(result, figure))
 
 
 def section(name: str, result: dict[str, Any]) -> str:
@@ -89,20 +85,5 @@ def file_name(name: str) -> str:
 def publish(name: str) -> None:
     """Draw a stored figure and write its part of the page."""
     result = load(name)
-    FIGURES.mkdir(parents=True, exist_ok=True)
     picture(name, result, FIGURES / file_name(name))
     write_between(PAGE, f"figure:{name}", section(name, result))
-
-
-def plain_ticks(axis: Any) -> None:
-    """1, 2, 5, 10, ... on a logarithmic axis that spans little."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_locator(NullLocator())
-
-
-def slope(x: Any, y: Any) -> float:
-    """The exponent of y ~ x^slope, by least squares on logarithms."""
-    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])

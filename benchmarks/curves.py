@@ -1,0 +1,287 @@
+"""Quality against time: every point is a fit of its own with a larger budget of iterations; and ICA's error against n.
+
+Each panel runs in a process of its own, the same data and threads for everybody, after a small fit that compiles.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import odeco
+from benchmarks import harness
+from benchmarks import topics_peers as topics
+from benchmarks.cases import CASES, Data, scorable, use_threads
+from odeco.completion import completion
+from odeco.metrics import amari
+
+NAME = "curves"
+FIRST_SEED = 400  # no constant was chosen on these
+OURS: list[dict[str, Any]] = [{"refine": None}, *({"max_iter": count} for count in (1, 2, 5, 10, 30)), {}]
+Points = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn: a title, what the two axes are, whether lower is better, threads, and how it is measured."""
+
+    title: str
+    x: str
+    y: str
+    measure: Callable[[bool], dict[str, Points]]
+    lower: bool = False
+    threads: int = 1
+
+
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All panels, or some `only`."""
+    packages = [
+        "odeco",
+        "numpy",
+        "scipy",
+        "numba",
+        *("scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"),
+    ]
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    for name in harness.choose(PANELS, only):
+        result[name] = harness.child("benchmarks.curves", name, int(quick))
+    return result
+
+
+def _points(fits: dict[Any, Callable[[], tuple[float, float]]]) -> Points:
+    """A point for every budget: seconds and quality."""
+    points = []
+    for budget, fit in fits.items():
+        seconds, quality = fit()
+        points.append({"budget": budget, "seconds": seconds, "quality": quality})
+    return points
+
+
+def _name(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items()) or "default"
+
+
+def _fitted(fit: Callable[[], Any], quality: Callable[[Any], float]) -> tuple[float, float]:
+    """Seconds of a fit, and how good it is."""
+    models: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # budgets that end too early are what is measured
+        seconds = harness.once(lambda: models.append(fit()))
+    return seconds, quality(models[0])
+
+
+# Topics
+
+
+def _documents(quick: bool) -> dict[str, Points]:
+    """Descriptions of Debian's packages, a tenth held out (documents of the model itself where they are missing)."""
+    from benchmarks.topics import Sizes, read_corpora
+
+    found = None if quick else next(read_corpora(Sizes(corpora=("debian",))), None)
+    case = CASES["topics"]
+    data = found or case.draw(*(case.quick_sizes if quick else case.sizes), FIRST_SEED)
+    k, train = data.k, data.train
+    steps = (5, 20) if quick else (10, 25, 50, 100, 200, 400)
+    epochs = (1,) if quick else (1, 3, 10)
+
+    def scored(fit: Callable[[], topics.Fit]) -> tuple[float, float]:
+        done = fit()
+        return done.seconds + done.preparation, completion(data.test, done.topics).perplexity
+
+    fits: dict[str, dict[Any, Callable[[], topics.Fit]]] = {
+        "odeco": {_name(o): partial(topics.fit_odeco, train, k, **o) for o in (OURS[::3] if quick else OURS)},
+        "tomotopy": {n: partial(topics.fit_tomotopy, train, k, 1 / k, n) for n in steps},
+        "scikit-learn": {n: partial(topics.fit_sklearn, train, k, 1 / k, topics.ETA, n) for n in epochs},
+        "gensim": {n: partial(topics.fit_gensim, train, k, 1 / k, topics.ETA, n) for n in epochs},
+    }
+    small = CASES["topics"].draw(*CASES["topics"].quick_sizes, FIRST_SEED + 1).train
+    for fit in (topics.fit_odeco, topics.fit_tomotopy, topics.fit_sklearn, topics.fit_gensim):  # loads and compiles
+        arguments = {topics.fit_odeco: (), topics.fit_tomotopy: (0.1, 1)}.get(fit, (0.1, topics.ETA, 1))
+        fit(small, 10, *arguments)
+    return {who: _points({b: partial(scored, f) for b, f in budgets.items()}) for who, budgets in fits.items()}
+
+
+# Sequences and mixtures
+
+
+def _ours_and_peers(
+    case: str,
+    quick: bool,
+    ours: Callable[..., Any],
+    peers: dict[str, Any],
+    finish: Callable[[Any], Any] = lambda model: model,
+) -> dict[str, Points]:
+    """Budgets of `max_iter` for us, those of `peers` (name to budgets and a maker of models) for them.
+
+    `finish` makes of a peer's model one that can be scored.
+    """
+    chosen = CASES[case]
+    data = chosen.draw(*(chosen.quick_sizes if quick else chosen.sizes), FIRST_SEED)
+    small = chosen.draw(*chosen.quick_sizes, FIRST_SEED + 1)
+    for make in (ours, *(partial(make, passes=2) for _, make in peers.values())):  # loads and compiles
+        _fitted(lambda make=make: make(small).fit(small.train), lambda model: 0.0)
+
+    def point(make: Callable[[], Any], ready: Callable[[Any], Any]) -> tuple[float, float]:
+        return _fitted(lambda: make().fit(data.train), lambda model: chosen.quality(ready(model), data))
+
+    budgets = OURS[::3] if quick else OURS
+    curves = {
+        "odeco": _points({_name(o): partial(point, partial(ours, data, **o), lambda model: model) for o in budgets})
+    }
+    for who, (counts, make) in peers.items():
+        curves[who] = _points(
+            {n: partial(point, partial(make, data, n), finish) for n in (counts[:2] if quick else counts)}
+        )
+    return curves
+
+
+def _symbols(quick: bool) -> dict[str, Points]:
+    def ours(data: Data, **options: Any) -> Any:
+        return odeco.CategoricalHMM(data.k, n_features=data.truth[1].shape[1], random_state=0, **options)
+
+    def peer(seed: int) -> Callable[[Data, int], Any]:
+        def make(data: Data, passes: int) -> Any:
+            from hmmlearn.hmm import CategoricalHMM
+
+            return CategoricalHMM(
+                data.k, n_iter=passes, tol=0, implementation="scaling", random_state=seed,
+                n_features=data.truth[1].shape[1],
+            )  # fmt: skip
+
+        return make
+
+    counts = (3, 10, 30, 100, 200)
+    return _ours_and_peers(
+        "symbols", quick, ours, {f"hmmlearn, seed {s}": (counts, peer(s)) for s in range(3)}, scorable
+    )
+
+
+def _spheres(quick: bool) -> dict[str, Points]:
+    def ours(data: Data, **options: Any) -> Any:
+        return odeco.GaussianMixture(data.k, random_state=0, **options)
+
+    def peer(n_init: int) -> Callable[[Data, int], Any]:
+        def make(data: Data, passes: int) -> Any:
+            from sklearn.mixture import GaussianMixture
+
+            return GaussianMixture(
+                data.k, covariance_type="spherical", n_init=n_init, max_iter=passes, tol=1e-6, random_state=0
+            )
+
+        return make
+
+    counts = {1: (1, 3, 10, 30, 100, 300), 10: (10, 100)}
+    return _ours_and_peers("spheres", quick, ours, {f"scikit-learn, n_init={n}": (counts[n], peer(n)) for n in counts})
+
+
+# Signals
+
+
+def _signals(quick: bool) -> dict[str, Points]:
+    """Amari distance x 100 against n under anisotropic noise of half the deviation of a source, medians."""
+    from benchmarks import ica
+
+    sizes = (1_000, 4_000) if quick else (1_000, 3_162, 10_000, 31_623, 100_000, 316_228)
+    seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 7))
+    curves: dict[str, Points] = {method: [] for method in ica.METHODS}
+    for n in sizes:
+        draws = [ica.draw(n, 10, 10, 0.5, False, seed) for seed in seeds]
+        for method, points in curves.items():
+            errors = [100 * amari(ica.fit(method, x, 10).components_, mixing) for x, mixing in draws]
+            points.append({"budget": n, "quality": float(np.median(errors))})
+    return curves
+
+
+PANELS = {
+    "topics": Panel(
+        "LDA, descriptions of Debian packages", "seconds", "held-out perplexity", _documents, True, topics.THREADS
+    ),
+    "symbols": Panel("Categorical HMM", "seconds", "held-out log-likelihood per step", _symbols),
+    "spheres": Panel("Gaussian mixture", "seconds", "held-out log-likelihood", _spheres),
+    "signals": Panel("ICA under noise", "samples", "Amari distance x 100", _signals, True),
+}
+
+
+# Figure and table
+
+
+def report(result: dict[str, Any]) -> None:
+    """The figure and the table of the docs from a result file."""
+    harness.save_figure(harness.FIGURES / "curves.png", lambda figure: draw(result, figure))
+    harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
+
+
+def draw(result: dict[str, Any], figure: Any) -> None:
+    figure.set_size_inches(10, 7.4)
+    for axes, (name, panel) in zip(figure.subplots(2, 2).flat, PANELS.items(), strict=True):
+        styles = iter(zip("sD^vPX", ("C1", "C2", "C3", "C4", "C5", "C6"), strict=True))
+        for who, points in result.get(name, {}).items():
+            marker, color = ("o", "C0") if who == "odeco" else next(styles)
+            x = [point["budget"] if panel.x == "samples" else point["seconds"] for point in points]
+            axes.plot(x, [point["quality"] for point in points], marker=marker, color=color, label=who, zorder=3)
+        axes.set(xscale="log", xlabel=panel.x, ylabel=panel.y, title=panel.title)
+        if panel.lower:
+            axes.set_yscale("log")
+            harness.plain_ticks(axes.yaxis)
+        if name in result:
+            axes.legend()
+
+
+def reached(points: Points, target: float, *, lower: bool) -> float | None:
+    """The least seconds within which a curve is as good as `target`; None where it never is."""
+    sign = -1.0 if lower else 1.0
+    within = [point["seconds"] for point in points if sign * point["quality"] >= sign * target]
+    return min(within, default=None)
+
+
+def docs_tables(result: dict[str, Any]) -> str:
+    parts = ["![Quality against time, four models](figures/curves.png)"]
+    for name, panel in PANELS.items():
+        if name in result and panel.x == "seconds":
+            parts.append(
+                f"{panel.title}, {panel.y}, and seconds until as good as others ever get:\n\n"
+                + _table(result[name], panel)
+            )
+    if "signals" in result:
+        parts.append(f"ICA under noise, {PANELS['signals'].y}:\n\n" + _errors_table(result["signals"]))
+    env = result["environment"]
+    versions = ", ".join(f"{package} {number}" for package, number in env["packages"].items())
+    parts.append(
+        "Every point is a fit of its own with a larger budget (the first of odeco is `refine=None`). "
+        f"Made by `python -m benchmarks curves`. {env['processor']}, Python {env['python']}, {versions}."
+    )
+    return "\n\n".join(parts)
+
+
+def _table(curves: dict[str, Points], panel: Panel) -> str:
+    pick = min if panel.lower else max
+    best = {who: pick(point["quality"] for point in points) for who, points in curves.items()}
+    rows = []
+    for who, points in curves.items():
+        times = [reached(points, best[other], lower=panel.lower) for other in curves]
+        cells = ["never" if spent is None else f"{spent:.2g} s" for spent in times]
+        rows.append([who, f"{best[who]:,.5g}", *cells])
+    return harness.markdown_table(["", "best", *(f"as good as {other}" for other in curves)], rows)
+
+
+def _errors_table(curves: dict[str, Points]) -> str:
+    sizes = [point["budget"] for point in next(iter(curves.values()))]
+    rows = [
+        [who, *(f"{p['quality']:.2f}" for p in points), f"{harness.slope(sizes, [p['quality'] for p in points]):.2f}"]
+        for who, points in curves.items()
+    ]
+    return harness.markdown_table(["", *(f"n = {n:,}" for n in sizes), "slope"], rows)
+
+
+if __name__ == "__main__":
+    panel = PANELS[sys.argv[1]]
+    use_threads(panel.threads)
+    with harness.threads(panel.threads):
+        print(json.dumps(panel.measure(bool(int(sys.argv[2])))))

@@ -1,0 +1,241 @@
+"""How time grows with n, nonzeros, d and k, and where it goes: fitted slopes, and stages against the machine's limits.
+
+Each sweep and each table of stages runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import odeco
+from benchmarks import harness, stages
+from benchmarks.cases import CASES, use_threads
+from odeco import simulate
+
+NAME = "scaling"
+SEED = 600
+REPEATS = 3
+
+
+def _documents(n: int, length: int, d: int, k: int) -> Any:
+    topics = simulate.zipf_topics(k, d, random_state=SEED)
+    return simulate.lda_documents(n, topics, np.full(k, 0.5 / k), mean_length=length, random_state=SEED).counts
+
+
+def _rows(n: int, d: int, k: int) -> Any:
+    means = 4.0 / np.sqrt(2 * d) * np.random.default_rng(SEED).standard_normal((k, d))
+    return simulate.gaussian_mixture(n, means, np.full(k, 1 / k), random_state=SEED).rows
+
+
+def _answers(n: int, d: int, k: int) -> Any:
+    tables = [np.column_stack([1 - p, p]) for p in np.random.default_rng(SEED).uniform(0.1, 0.9, (d, k))]
+    return simulate.latent_classes(n, np.full(k, 1 / k), tables, random_state=SEED).codes
+
+
+def _symbols(n: int, d: int, k: int) -> Any:
+    return simulate.categorical_hmm(n, *simulate.random_chain(k, d, random_state=SEED), random_state=SEED).observations
+
+
+def _measurements(n: int, d: int, k: int) -> Any:
+    rng = np.random.default_rng(SEED)
+    transmat = 0.7 * np.eye(k) + 0.3 * rng.dirichlet(np.ones(k), size=k)
+    states = simulate.markov_chain(n, transmat, random_state=rng)
+    return 2.0 * rng.standard_normal((k, d))[states] + rng.standard_normal((n, d))
+
+
+def _signals(n: int, k: int) -> Any:
+    rng = np.random.default_rng(SEED)
+    return rng.laplace(size=(n, k)) @ rng.standard_normal((k, k)).T + 0.3 * rng.standard_normal((n, k))
+
+
+def _tensor(k: int) -> Any:
+    return simulate.odeco_tensor(k, noise=0.1 / np.sqrt(k), random_state=SEED).tensor
+
+
+# How data are drawn, how a model is fitted (with a fixed number of steps), its base size, the values of each axis.
+Sweep = tuple[Callable[..., Any], Callable[[Any, int], Any], dict[str, int], dict[str, tuple[int, ...]]]
+SWEEPS: dict[str, Sweep] = {
+    "LatentDirichletAllocation": (
+        _documents,
+        lambda x, k: odeco.LatentDirichletAllocation(k, max_iter=5, tol=0, random_state=0).fit(x),
+        {"n": 20_000, "length": 60, "d": 5_000, "k": 20},
+        {
+            "n": (10_000, 20_000, 40_000, 80_000),
+            "length": (30, 60, 120, 240),
+            "d": (2_500, 5_000, 10_000, 20_000),
+            "k": (10, 20, 40, 80),
+        },
+    ),
+    "LatentDirichletAllocation, refine=None": (
+        _documents,
+        lambda x, k: odeco.LatentDirichletAllocation(k, refine=None, random_state=0).fit(x),
+        {"n": 20_000, "length": 60, "d": 5_000, "k": 20},
+        {"n": (10_000, 20_000, 40_000, 80_000), "d": (2_500, 5_000, 10_000, 20_000), "k": (10, 20, 40, 80)},
+    ),
+    "GaussianMixture": (
+        _rows,
+        lambda x, k: odeco.GaussianMixture(k, max_iter=10, tol=0, random_state=0).fit(x),
+        {"n": 50_000, "d": 100, "k": 10},
+        {"n": (25_000, 50_000, 100_000, 200_000), "d": (50, 100, 200, 400), "k": (5, 10, 20, 40)},
+    ),
+    "ProductMixture": (
+        _answers,
+        lambda x, k: odeco.ProductMixture(k, family="bernoulli", max_iter=10, tol=0, random_state=0).fit(x),
+        {"n": 20_000, "d": 60, "k": 6},
+        {"n": (10_000, 20_000, 40_000, 80_000), "d": (30, 60, 120, 240), "k": (3, 6, 12, 24)},
+    ),
+    "CategoricalHMM": (
+        _symbols,
+        lambda x, k: odeco.CategoricalHMM(k, max_iter=10, tol=0, random_state=0).fit(x),
+        {"n": 100_000, "d": 50, "k": 8},
+        {"n": (50_000, 100_000, 200_000, 400_000), "d": (25, 50, 100, 200), "k": (4, 8, 16, 32)},
+    ),
+    "GaussianHMM": (
+        _measurements,
+        lambda x, k: odeco.GaussianHMM(k, max_iter=10, tol=0, random_state=0).fit(x),
+        {"n": 50_000, "d": 4, "k": 5},
+        {"n": (25_000, 50_000, 100_000, 200_000), "d": (2, 4, 8, 16), "k": (3, 5, 10, 20)},
+    ),
+    "ICA": (
+        _signals,
+        lambda x, k: odeco.ICA(k, random_state=0).fit(x),
+        {"n": 50_000, "k": 8},
+        {"n": (25_000, 50_000, 100_000, 200_000), "k": (4, 8, 16, 32)},
+    ),
+    "decompose": (
+        _tensor,
+        lambda x, k: odeco.decompose(x, k, random_state=0),
+        {"k": 50},
+        {"k": (25, 50, 100, 200)},
+    ),
+}
+
+
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """The sweeps and the stages, or `only` some of both."""
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(["odeco", "numpy", "scipy", "numba"])}
+    chosen = harness.choose(["sweeps", "stages"], only)
+    for kind, names in (("sweeps", SWEEPS), ("stages", stages.STAGES)):
+        if kind in chosen:
+            some = list(names)[::3] if quick else names
+            result[kind] = {name: harness.child("benchmarks.scaling", kind, name, int(quick)) for name in some}
+    return result
+
+
+def sweep(name: str, quick: bool) -> dict[str, Any]:
+    """By axis: its values (nonzeros for the length of documents), and the median seconds."""
+    draw, fit, base, axes = SWEEPS[name]
+    if quick:
+        base = base | {"n": base["n"] // 10} if "n" in base else base
+        axes = {axis: tuple(v // 10 if axis == "n" else v for v in values[:2]) for axis, values in axes.items()}
+    table: dict[str, Any] = {}
+    for axis, values in axes.items():
+        points = []
+        for value in values:
+            sizes = base | {axis: value}
+            x = draw(**sizes)
+            seconds = harness.seconds(lambda x=x, k=sizes["k"]: _quietly(fit, x, k), 1 if quick else REPEATS)
+            points.append({"value": int(x.nnz) if axis == "length" else value, "seconds": seconds})
+        table["nonzeros" if axis == "length" else axis] = points
+    return {"base": base, "axes": table}
+
+
+def _quietly(fit: Callable[[Any, int], Any], x: Any, k: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fixed number of steps does not converge, and is not meant to
+        fit(x, k)
+
+
+# Tables and figure
+
+
+def report(result: dict[str, Any]) -> None:
+    """The tables and the figure of the docs from a result file."""
+    harness.save_figure(harness.FIGURES / "scaling.png", lambda figure: draw_sweeps(result, figure))
+    harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
+
+
+def docs_tables(result: dict[str, Any]) -> str:
+    env = result["environment"]
+    versions = ", ".join(f"{package} {number}" for package, number in env["packages"].items())
+    parts = []
+    if "sweeps" in result:
+        parts.append(
+            "Exponents of time, fitted over a range of 8 (one thread, a fixed number of refinement steps, the other "
+            f"sizes at their base):\n\n{_slopes(result['sweeps'])}\n\n![Seconds against sizes](figures/scaling.png)"
+        )
+    for name, measured in result.get("stages", {}).items():
+        parts.append(_stage_table(name, measured))
+    parts.append(
+        "Limit: the larger of flops at the speed of a matrix product and bytes at the speed of memory, both measured "
+        "in the same process with the same threads; a stage at 100 % could not be faster without doing less. Flops "
+        "and bytes are those of the least work, counted in `benchmarks/stages.py`. "
+        f"Made by `python -m benchmarks scaling`. {env['processor']}, Python {env['python']}, {versions}."
+    )
+    return "\n\n".join(parts)
+
+
+def _slopes(sweeps: dict[str, Any]) -> str:
+    axes = ["n", "nonzeros", "d", "k"]
+    rows = []
+    for name, measured in sweeps.items():
+        cells = [f"{_slope(measured['axes'][axis]):.2f}" if axis in measured["axes"] else "" for axis in axes]
+        base = ", ".join(f"{axis} = {value:,}" for axis, value in measured["base"].items())
+        rows.append([f"`{name}`", *cells, base])
+    return harness.markdown_table(["", *axes, "base"], rows)
+
+
+def _slope(points: list[dict[str, float]]) -> float:
+    return harness.slope([point["value"] for point in points], [point["seconds"] for point in points])
+
+
+def _stage_table(name: str, measured: dict[str, Any]) -> str:
+    total = measured["seconds"]
+    rows = [
+        [
+            row["stage"],
+            f"{1e3 * row['seconds']:,.3g} ms",
+            f"{100 * row['seconds'] / total:.0f} %",
+            f"{row['flops'] / 1e9:.3g}" if row["flops"] else "",
+            f"{row['bytes'] / 1e9:.3g}" if row["bytes"] else "",
+            f"{100 * row['limit'] / row['seconds']:.0f} %" if row["limit"] and row["seconds"] > 0 else "",
+        ]
+        for row in measured["stages"]
+    ]
+    sizes = " x ".join(f"{size:,}" for size in measured["sizes"])
+    threads = "one thread" if measured["threads"] == 1 else f"{measured['threads']} threads"
+    speeds = (
+        f"matrix products {measured['gemm float32'] / 1e9:.0f} Gflop/s in single and "
+        f"{measured['gemm float64'] / 1e9:.0f} in double precision, memory {measured['memory'] / 1e9:.1f} GB/s"
+    )
+    header = ["stage", "time", "share", "Gflop", "GB", "fraction of limit"]
+    return f"**{CASES[name].title}** ({sizes}; {threads}; {speeds})\n\n{harness.markdown_table(header, rows)}"
+
+
+def draw_sweeps(result: dict[str, Any], figure: Any) -> None:
+    figure.set_size_inches(10, 6.4)
+    axes = ("n", "nonzeros", "d", "k")
+    for place, axis in zip(figure.subplots(2, 2).flat, axes, strict=True):
+        for i, (name, measured) in enumerate(result["sweeps"].items()):
+            if axis in measured["axes"]:
+                points = measured["axes"][axis]
+                style = {"color": f"C{i % 7}", "marker": "osD^vPXd"[i], "linestyle": "-" if i < 7 else ":"}
+                x, y = [p["value"] for p in points], [p["seconds"] for p in points]
+                place.loglog(x, y, label=f"{name}: {_slope(points):.2f}", **style)
+        place.set(xlabel=axis, ylabel="seconds", title=f"Time against {axis}, and its exponent")
+        if place.lines:
+            place.legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    kind, name, quick = sys.argv[1], sys.argv[2], bool(int(sys.argv[3]))
+    count = CASES[name].threads if kind == "stages" else 1
+    use_threads(count)
+    with harness.threads(count):
+        print(json.dumps(stages.measure(name, quick) if kind == "stages" else sweep(name, quick)))

@@ -1,0 +1,145 @@
+"""What `make bench` writes: overview, curves and scaling from their result files, and what those files may hold."""
+
+from __future__ import annotations
+
+import platform
+import time
+from importlib import import_module
+
+import pytest
+
+from benchmarks import curves, harness, overview, scaling, stages
+from benchmarks.cases import CASES
+
+PAGE = harness.ROOT / "docs" / "benchmarks.md"
+ENVIRONMENT = {"processor": "a processor", "python": "3", "packages": {"odeco": "0"}}
+
+
+@pytest.mark.parametrize("name", ["overview", "curves", "scaling"])
+def test_the_page_says_what_the_result_file_says(name):
+    if not harness.stored(name):
+        pytest.skip(f"no stored results: run python -m benchmarks {name}")
+    result = harness.load(name)
+    assert not result["quick"]
+    assert harness.read_between(PAGE, f"benchmark:{name}") == import_module(f"benchmarks.{name}").docs_tables(result)
+    if name == "overview":
+        readme = harness.read_between(harness.ROOT / "README.md", "benchmark:overview")
+        assert readme == overview.readme_table(result)
+
+
+@pytest.mark.parametrize("path", sorted(harness.RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_results_name_versions_and_processor_but_no_host_and_no_path(path):
+    text = path.read_text()
+    environment = harness.load(path.stem)["environment"]
+    assert environment["processor"]
+    assert environment["python"]
+    assert "odeco" in environment["packages"]
+    for private in (f'"{platform.node()}"', "/home/", "/tmp/", "/root/", "C:\\\\"):
+        assert private not in text
+
+
+def measured(seconds, qualities):
+    runs = {
+        who: [{"seconds": s, "quality": q} for s, q in zip(seconds[who], qualities[who], strict=True)]
+        for who in seconds
+    }
+    return {
+        "runs": runs,
+        "threads": 1,
+        "sizes": [10, 2],
+        "memory": {"odeco": 1e6},
+        "compile": {"ever": 9.0, "in a process": 1.0, "again": 0.1},
+    }
+
+
+def test_the_overview_counts_optima_and_compares_times_on_the_same_data_sets():
+    case = CASES["spheres"]  # higher is better, within 0.002
+    result = measured(
+        {"odeco": [1.0, 2.0, 1.0], "scikit-learn, n_init=10": [10.0, 30.0]},
+        {"odeco": [-5.0, -5.0, -5.0], "scikit-learn, n_init=10": [-5.001, -4.9]},
+    )
+    table = overview.summary(case, result)
+    assert table["odeco"]["reached"] == 2  # the peer was better on the second data set, and was not run on the third
+    assert table["scikit-learn, n_init=10"]["reached"] == 2
+    assert table["scikit-learn, n_init=10"]["ratio"] == 12.5
+    lower = overview.summary(
+        CASES["signals"], measured({"odeco": [1.0], "picard": [1.0]}, {"odeco": [1.0], "picard": [2.0]})
+    )
+    assert (lower["odeco"]["reached"], lower["picard"]["reached"]) == (1, 0)
+    whole = {"environment": ENVIRONMENT, "spheres": result}
+    assert "| scikit-learn, n_init=10 | 20 s | 12 |" in overview.docs_tables(whole)
+    assert "9 s | 1 s | 0.1 s" in overview.docs_tables(whole)
+    assert "| 12x the time |" in overview.readme_table(whole)
+
+
+def test_curves_are_drawn_and_tabled(tmp_path):
+    ours = [
+        {"budget": "refine=None", "seconds": 0.1, "quality": -3.0},
+        {"budget": "default", "seconds": 1.0, "quality": -1.0},
+    ]
+    peer = [{"budget": 1, "seconds": 0.5, "quality": -4.0}, {"budget": 100, "seconds": 50.0, "quality": -2.0}]
+    errors = [{"budget": 100, "quality": 2.0}, {"budget": 400, "quality": 1.0}]
+    result = {"environment": ENVIRONMENT, "symbols": {"odeco": ours, "hmmlearn": peer}, "signals": {"odeco": errors}}
+    assert curves.reached(ours, -2.0, lower=False) == 1.0
+    assert curves.reached(peer, -1.0, lower=False) is None
+    text = curves.docs_tables(result)
+    assert "| odeco | -1 | 1 s | 1 s |" in text
+    assert "| hmmlearn | -2 | never | 50 s |" in text
+    assert "| odeco | 2.00 | 1.00 | -0.50 |" in text
+    harness.save_figure(tmp_path / "curves.png", lambda figure: curves.draw(result, figure))
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
+
+
+def test_scaling_is_drawn_and_tabled(tmp_path):
+    points = [{"value": 10, "seconds": 1.0}, {"value": 100, "seconds": 100.0}]
+    rows = [
+        {"stage": "EM", "seconds": 2.0, "flops": 1e9, "bytes": 1e9, "limit": 1.0},
+        {"stage": "everything else", "seconds": 2.0, "flops": 0.0, "bytes": 0.0, "limit": 0.0},
+    ]
+    table = {
+        "sizes": [5], "threads": 1, "seconds": 4.0, "stages": rows,
+        "gemm float32": 1e9, "gemm float64": 1e9, "memory": 1e9,
+    }  # fmt: skip
+    result = {
+        "environment": ENVIRONMENT,
+        "sweeps": {"ICA": {"base": {"n": 10}, "axes": {"n": points}}},
+        "stages": {"signals": table},
+    }
+    text = scaling.docs_tables(result)
+    assert "| `ICA` | 2.00 |" in text
+    assert "| EM | 2e+03 ms | 50 % | 1 | 1 | 50 % |" in text
+    harness.save_figure(tmp_path / "scaling.png", lambda figure: scaling.draw_sweeps(result, figure))
+    assert (tmp_path / "scaling.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("stage", [s for rows in stages.STAGES.values() for s in rows], ids=lambda stage: stage.label)
+def test_every_stage_is_a_function_of_the_library(stage):
+    holder, name = stages.resolve(stage.place)
+    assert callable(getattr(holder, name))
+
+
+def test_a_stage_within_another_is_counted_for_the_inner_one_alone():
+    rows = [
+        stages.Stage("benchmarks.harness:markdown_table", "outer", lambda data, model: (0.0, 0.0)),
+        stages.Stage("benchmarks.harness:slope", "inner", lambda data, model: (0.0, 0.0)),
+    ]
+
+    def cells():
+        harness.slope([1, 10], [1, 10])
+        begin = time.perf_counter()
+        while time.perf_counter() < begin + 0.01:
+            pass
+        yield from ()
+
+    with stages._clocks(rows) as spent:
+        begin = time.perf_counter()
+        harness.markdown_table([], cells())
+        whole = time.perf_counter() - begin
+    assert spent["benchmarks.harness:slope"] > 0
+    assert spent["benchmarks.harness:markdown_table"] >= 0.01
+    assert sum(spent.values()) <= whole  # nothing was counted twice
+    assert not hasattr(harness.slope, "__wrapped__")  # and the functions are themselves again
+
+
+def test_the_slope_of_a_power_is_its_exponent():
+    assert harness.slope([1, 10, 100], [3, 0.3, 0.03]) == pytest.approx(-1.0, abs=1e-12)
