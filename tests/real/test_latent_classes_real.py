@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from odeco import ProductMixture
+from benchmarks.best_known import LATENT_CLASSES, REACHED
+from odeco import MomentWarning, ProductMixture
 
 pytestmark = pytest.mark.real
 
-# Best known log-likelihoods (poLCA with many restarts), as the data's README gives them.
-BEST = [
-    ("carcinoma", 2, -317.2568),
-    ("carcinoma", 3, -293.705),
-    ("carcinoma", 4, -289.2858),
-    ("cheating", 2, -440.027),
-    ("values", 2, -504.468),
-    ("values", 3, -503.301),
-]
 
-
-@pytest.mark.parametrize(("name", "k", "best"), BEST)
+@pytest.mark.parametrize(("name", "k", "best"), LATENT_CLASSES)
 def test_the_best_known_likelihood_is_reached(real_data, name, k, best):
     X = real_data(name)["X"]
     for seed in range(5):
-        model = ProductMixture(k, random_state=seed).fit(X)
-        assert len(X) * model.lower_bound_ > best - 0.01
+        with warnings.catch_warnings():
+            # Three classes of four items that are yes or no are not identified: the likelihood is reached all the same.
+            if (name, k) == ("values", 3):
+                warnings.filterwarnings("ignore", "3 components of 4 discrete columns may not", MomentWarning)
+            model = ProductMixture(k, random_state=seed).fit(X)
+        assert len(X) * model.lower_bound_ > best - REACHED
 
 
 def test_missing_votes(real_data):

@@ -221,7 +221,7 @@ def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[T
             n_reduced = traces[0].n_iter
         if left > _FIRST_STEPS:
             parameters = em(whole_points(problem, parameters), parameters, _FIRST_STEPS)
-            repaired = repair(problem, parameters, start.doubtful)
+            repaired = repair(problem, parameters)
             parameters, n_exchanges = repaired.parameters, repaired.n_exchanges
     finished = len(traces) > (n_reduced > 0) and traces[-1].converged and n_exchanges == 0
     if left > 0 and not finished:

@@ -11,12 +11,14 @@ component are searched for among residuals of about equal length: they stand out
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.models._gaussian_growth import Lost, grown
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, over_batches, posteriors_of
 from odeco.sources.dense import DenseBatch
 
@@ -24,9 +26,9 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 
 # Directions tried per window, power iterations on each, and how far out (in deviations) rows count as the component's.
-_TRIED, _ITERATIONS, _TAIL = 3, 4, 3.0
+_TRIED, _ITERATIONS, _TAIL = 3, 2, 3.0
 # Candidates that are tried together; those whose means have a larger cosine are the same.
-_MOST_CANDIDATES, _ALIKE = 6, 0.5
+_MOST_CANDIDATES, _ALIKE = 10, 0.5
 # Groups of rows by variance; a window is two neighbouring ones.
 _GROUPS = 6
 # Columns up to which the covariance of residuals is formed.
@@ -36,29 +38,24 @@ _MOST_NUMBERS = 2**25
 
 
 @dataclass(frozen=True, eq=False)
-class Lost:
-    """A mean (d,) about the origin of the points, a variance, and how many deviations its rows lean to one side."""
-
-    mean: Floats = field(repr=False)
-    variance: float
-    skewness: float
-
-
-@dataclass(frozen=True, eq=False)
 class _Group:
-    """Rows about the expected mean of their component, in units of its deviation; squared deviations; weights."""
+    """Rows about the expected mean of their component, in units of its deviation; the likeliest component; weights."""
 
     residuals: Rows
-    rows: Rows
+    labels: NDArray[np.intp]
     variance: float
     weights: Rows
+
+    def rows(self, some: NDArray[np.intp], means: Floats) -> Floats:
+        """Where some of the rows are, about."""
+        return np.asarray(means[self.labels[some]] + np.sqrt(self.variance) * self.residuals[some])
 
     def covariance(self) -> Floats:
         return ((self.residuals.T * self.weights) @ self.residuals).astype(np.float64)
 
 
 def find_lost(points: Points, known: GaussianParameters) -> list[Lost]:
-    """Candidates for spheres that `known` leaves out, those that stand out most first."""
+    """Spheres that `known` leaves out, those that gain most first."""
     groups = _groups(points, known)
     windows: list[tuple[int, ...]] = [(g, g + 1) for g in range(len(groups) - 1)] or [(0,)]
     with single_threaded_blas():
@@ -66,19 +63,26 @@ def find_lost(points: Points, known: GaussianParameters) -> list[Lost]:
         covariances = map_parts(lambda g: groups[g].covariance() if formed else None, len(groups))
         n_parts = min(thread_count(), len(windows))
         found = map_parts(
-            lambda t: [_search([groups[g] for g in w], [covariances[g] for g in w]) for w in windows[t::n_parts]],
+            lambda t: [
+                _search([groups[g] for g in w], [covariances[g] for g in w], known.means) for w in windows[t::n_parts]
+            ],
             n_parts,
         )
-    candidates = sorted((lost for part in found for some in part for lost in some), key=lambda lost: -lost.skewness)
+    candidates = [lost for part in found for some in part for lost in some]
+    return _different(grown(points, known, _different(candidates)[:_MOST_CANDIDATES]))
+
+
+def _different(candidates: list[Lost]) -> list[Lost]:
+    """Candidates that differ in direction, those that gain most first."""
     chosen: list[Lost] = []
-    for lost in candidates:
+    for lost in sorted(candidates, key=lambda lost: -lost.gain):
         unit = lost.mean / np.linalg.norm(lost.mean)
         if all(abs(unit @ other.mean) < _ALIKE * np.linalg.norm(other.mean) for other in chosen):
             chosen.append(lost)
-    return chosen[:_MOST_CANDIDATES]
+    return chosen
 
 
-def _search(window: list[_Group], covariances: list[Floats | None]) -> list[Lost]:
+def _search(window: list[_Group], covariances: list[Floats | None], means: Floats) -> list[Lost]:
     """Power iterations on the third moment of a window's residuals, from leading directions of their covariance."""
     total = float(sum(group.weights.sum() for group in window))
     tried = _leading(window, covariances)
@@ -97,12 +101,14 @@ def _search(window: list[_Group], covariances: list[Floats | None]) -> list[Lost
     found = []
     for j in range(tried.shape[1]):
         limit = _TAIL * np.sqrt(second[j])
-        tails = [(part[:, j] > limit) * group.weights for group, part in zip(window, inners, strict=True)]
-        count = float(sum(tail.sum() for tail in tails))
+        tails = [np.flatnonzero(part[:, j] > limit) for part in inners]
+        weights = [group.weights[tail] for group, tail in zip(window, tails, strict=True)]
+        count = float(sum(weight.sum() for weight in weights))
         if count > 0:
-            mean = np.sum([tail @ group.rows for group, tail in zip(window, tails, strict=True)], axis=0) / count
-            variance = sum(tail.sum() * group.variance for group, tail in zip(window, tails, strict=True)) / count
-            found.append(Lost(mean.astype(np.float64), float(variance), float(skewness[j])))
+            far = list(zip(window, tails, weights, strict=True))
+            mean = np.sum([weight @ group.rows(tail, means) for group, tail, weight in far], axis=0) / count
+            variance = sum(weight.sum() * group.variance for group, _, weight in far) / count
+            found.append(Lost(mean, float(variance), float(skewness[j])))
     return found
 
 
@@ -127,29 +133,31 @@ def _groups(points: Points, known: GaussianParameters) -> list[_Group]:
     n = sum(len(batch) for batch in points.batches)
     step = max(1, -(-n * points.dimension // _MOST_NUMBERS))
 
-    def part(batch: DenseBatch, first: int) -> tuple[list[Rows], ...]:
-        rows, residuals, scales, weights = [], [], [], []
+    def part(batch: DenseBatch, first: int) -> tuple[list[Any], ...]:
+        residuals, labels, scales, weights = [], [], [], []
         blocks = points.blocks(known.covariance_type, batch, first)
         for (features, ones), (shares, _, _) in zip(blocks, shares_of(batch, first), strict=True):
-            some, own = features[::step, : points.dimension], shares[:, ::step].T
-            scale = own @ inverse_roots
-            rows.append(some)
-            residuals.append((some - own @ means) * scale[:, None])
+            some, own = features[::step, : points.dimension], shares[:, ::step]
+            scale = inverse_roots @ own
+            residual = some - own.T @ means
+            residual *= scale[:, None]
+            residuals.append(residual)
+            labels.append(own.argmax(axis=0))
             scales.append(scale)
             weights.append(np.ones(len(some), dtype=some.dtype) if ones is None else ones[::step].astype(some.dtype))
-        return rows, residuals, scales, weights
+        return residuals, labels, scales, weights
 
     parts = over_batches(points, part)
-    rows, residuals, scales, weights = (
+    residuals, labels, scales, weights = (
         np.concatenate([block for piece in parts for block in piece[i]]) for i in range(4)
     )
     if known.covariance_type == "tied_spherical":
-        return [_Group(residuals, rows, float(variances[0]), weights)]
+        return [_Group(residuals, labels, float(variances[0]), weights)]
     # Lengths are cut off evenly in all directions: nothing leans to one side for being in a group.
     lengths = np.einsum("ij,ij->i", residuals, residuals) / scales**2
     order = np.argsort(lengths, kind="stable")
     return [
-        _Group(residuals[some], rows[some], float(np.mean(1 / scales[some] ** 2)), weights[some])
+        _Group(residuals[some], labels[some], float(np.mean(1 / scales[some] ** 2)), weights[some])
         for some in np.array_split(order, _GROUPS)
         if some.size
     ]

@@ -27,17 +27,16 @@ from odeco.sources.dense import DenseBatch
 Floats = NDArray[np.float64]
 
 # Rounds at most, and EM steps with and without the components to be dropped.
-_ROUNDS, _STEPS = 3, 5
-# Worth of a component, in units of what as many free parameters gain by chance (AIC), below which it is suspected.
-_SUSPECT = 2.0
-# Gain in the same units that makes an exchange worth it.
-_GAIN = 1.0
-# Rows per dimension below which residuals say nothing of directions.
+_ROUNDS, _STEPS = 3, 3
+# Worth of a component, in units of what as many free parameters gain by chance (AIC), below which it explains nothing.
+_USELESS = 2.0
+# Worth per unit of weight below which a component shares its rows. Where two are alike, that of the lighter one is at
+# most 2 log 2 - 1 = 0.39; those with rows of their own had 0.68 or more at separation 3.5.
+_SHARED = 0.6
+# Gains in the same units: of a candidate that is more than noise, which gained up to 0.8, and of an exchange worth it.
+_STANDS_OUT, _GAIN = 0.85, 0.25
+# Rows per free parameter below which residuals say nothing of directions.
 _LEAST_ROWS = 20
-# Share of the average weight below which a component is looked at: those that explained nothing had less than 0.2.
-_LIGHT = 0.4
-# Weight of a candidate, as a share of the average.
-_WEIGHT = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,26 +48,33 @@ class Repaired:
     n_useless: int = 0
 
 
-def repair(problem: Problem, state: GaussianParameters, suspected: bool) -> Repaired:
-    """Exchange components while that is likelier."""
-    d, n = problem.description.dimension, problem.description.weight
-    light = state.weights.min() < _LIGHT / state.weights.size
-    if n < _LEAST_ROWS * d or not (suspected or light):
+def repair(problem: Problem, state: GaussianParameters) -> Repaired:
+    """Exchange components while that is likelier.
+
+    As long as each of k components has a cluster of its own none of k clusters is lost. So nothing is looked for unless
+    some component explains nothing, or shares its rows with another one.
+    """
+    by_chance = _by_chance(problem)
+    if by_chance > 1 / _LEAST_ROWS:
         return Repaired(state)
-    by_chance = (d + 2) / n
     n_exchanges = 0
     while True:
         points = whole_points(problem, state)
         worth, value = component_worth(points, state)
-        n_useless = int(np.count_nonzero(worth < _SUSPECT * by_chance))
-        if n_exchanges == _ROUNDS or not (suspected or n_useless):
+        useless = worth < _USELESS * by_chance
+        n_useless = int(np.count_nonzero(useless))
+        if n_exchanges == _ROUNDS or not (useless | (worth < _SHARED * state.weights)).any():
             return Repaired(state, n_exchanges, n_useless)
-        suspected = False
-        exchanged = _exchange(problem, points, state, worth)
+        exchanged = _exchange(problem, points, state, ~useless | useless.all())
         if exchanged is None or exchanged[1] <= value + _GAIN * by_chance:
             return Repaired(state, n_exchanges, n_useless)
         state = exchanged[0]
         n_exchanges += 1
+
+
+def _by_chance(problem: Problem) -> float:
+    """What a component's free parameters gain of the mean log-likelihood by chance (AIC)."""
+    return (problem.description.dimension + 2) / problem.description.weight
 
 
 def component_worth(points: Points, state: GaussianParameters) -> tuple[Floats, float]:
@@ -90,29 +96,31 @@ def component_worth(points: Points, state: GaussianParameters) -> tuple[Floats, 
 
 
 def _exchange(
-    problem: Problem, points: Points, state: GaussianParameters, worth: Floats
+    problem: Problem, points: Points, state: GaussianParameters, known: NDArray[np.bool_]
 ) -> tuple[GaussianParameters, float] | None:
-    """Add candidates, let EM settle, drop as many components as were added; the parameters and their likelihood."""
-    k = state.weights.size
-    kept = np.arange(k) != int(np.argmin(worth))  # the rows of a component that explains nothing are not its own
-    found = find_lost(points, _subset(state, kept))
+    """Add candidates, let EM settle, drop as many components as were added; the parameters and their likelihood.
+
+    Candidates are what the `known` components leave out: the rows of one that explains nothing are not its own.
+    """
+    least = _STANDS_OUT * _by_chance(problem)
+    found = [lost for lost in find_lost(points, _subset(state, known)) if lost.gain > least]
     if not found:
         return None
     means = np.vstack([state.means, [lost.mean for lost in found]])
     directions = np.linalg.qr(means.T)[0] if len(means) < means.shape[1] else np.eye(means.shape[1])
     rows = project_on(problem, directions)
     points, r = reduced_points(replace(problem, rows=rows)), len(found)
-    weights = np.append(state.weights, np.full(r, _WEIGHT / k))
+    weights = np.append(state.weights, [lost.weight for lost in found])
     covariances = state.covariances
     if state.covariance_type == "spherical":
         covariances = np.append(covariances, [lost.variance for lost in found])
     everyone = GaussianParameters(weights / weights.sum(), means @ directions, covariances, state.covariance_type)
     rule = StoppingRule(_STEPS, 0.0)
     settled = refine_gaussian_mixture(points, everyone, rule, **limits(problem, state)).parameters
-    worth, _ = component_worth(points, settled)
-    best = np.zeros(k + r, dtype=bool)
-    best[np.argsort(-worth, kind="stable")[:k]] = True
-    done = refine_gaussian_mixture(points, _subset(settled, best), rule, **limits(problem, state))
+    for _ in range(r):  # one by one: of two that share their rows each is worth little, both are not
+        worth, _ = component_worth(points, settled)
+        settled = _subset(settled, np.arange(worth.size) != int(np.argmin(worth)))
+    done = refine_gaussian_mixture(points, settled, rule, **limits(problem, state))
     lifted = replace(done.parameters, means=done.parameters.means @ directions.T)
     return lifted, float(done.trace.values[-1])
 

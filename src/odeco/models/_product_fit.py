@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.models._product_identified import not_identified
 from odeco.models._product_lift import PairLift, needs_lift
 from odeco.models._product_moments import first_look, product_start, summarize
 from odeco.models._product_solve import ProductStart
@@ -85,7 +86,7 @@ def fit_products(
         parameters, report.clipped = (
             as_parameters(families, report.start, _PURE_FLOOR) if report.start else (start, 0.0)
         )
-        return _finish(families, parameters, options, report, None, _likelihood(data, source, parameters))
+        return _finish(schema, families, parameters, options, report, None, _likelihood(data, source, parameters))
     if start is not None and report.start is not None and k > 1:
         start, report.clipped = as_parameters(families, report.start, _START_FLOOR)
     if k > 1:
@@ -95,13 +96,13 @@ def fit_products(
         report.steps.append("one scoring step")
         moved = scoring_step(data, start)
         likelihood = _likelihood(data, source, moved)
-        return _finish(families, moved, options, report, None, likelihood, n_iter=1)
+        return _finish(schema, families, moved, options, report, None, likelihood, n_iter=1)
     tol = min(options.tol, 1e-8) if "starts" in report.details and distinct else options.tol
     refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
     report.steps.append(f"{refined.trace.n_iter} EM steps")
     report.details["refinement"] = refined.trace
     likelihood = float(refined.log_likelihood[0]) + _base(data, source)
-    return _finish(families, refined.parameters, options, report, refined.trace, likelihood)
+    return _finish(schema, families, refined.parameters, options, report, refined.trace, likelihood)
 
 
 def fit_stream(start: ProductStart, schema: Schema, options: Options) -> ProductFit:
@@ -109,7 +110,7 @@ def fit_stream(start: ProductStart, schema: Schema, options: Options) -> Product
     families = Families.of(schema, start.features.centre, start.features.scale)
     report = _Report(["completed moments, one pass (EM would need the rows again)"], start=start)
     parameters, report.clipped = as_parameters(families, start, _PURE_FLOOR)
-    return _finish(families, parameters, replace(options, refine=None), report, None, float("nan"))
+    return _finish(schema, families, parameters, replace(options, refine=None), report, None, float("nan"))
 
 
 def wait_for_rows(source: DenseSource, schema: Schema, options: Options, reason: str) -> ProductFit:
@@ -120,7 +121,7 @@ def wait_for_rows(source: DenseSource, schema: Schema, options: Options, reason:
     k = options.n_components
     report = _Report(["waiting for more rows"], [f"the rows so far do not determine the components ({reason})"])
     parameters = Parameters(np.full((1, k), 1.0 / k), np.repeat(same.table, k, axis=0))
-    return _finish(families, parameters, options, report, None, float("nan"))
+    return _finish(schema, families, parameters, options, report, None, float("nan"))
 
 
 def _moments(
@@ -230,6 +231,7 @@ def _doubt(report: _Report, k: int) -> str:
 
 
 def _finish(
+    schema: Schema,
     families: Families,
     parameters: Parameters,
     options: Options,
@@ -252,6 +254,8 @@ def _finish(
             report.advice.append(f"the tensor's decomposition is {start.decomposition.status}")
     if trace is not None and not trace.converged:
         report.advice.append(f"EM has not converged: {trace.reason.value}")
+    doubt = not_identified(schema, k)
+    report.advice.extend([doubt] if doubt else [])
     nothing = float("nan")
     diagnostics = Diagnostics(
         n_components=k,
