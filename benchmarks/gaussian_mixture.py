@@ -24,6 +24,8 @@ SETTINGS = [(50, 10, 8.0, False), (100, 20, 6.0, True), (100, 20, 3.5, True), (2
 # The method's constants were chosen on seeds 0 to 9: figures come from others.
 FIRST_SEED = 100
 SAME_OPTIMUM = 0.002  # nats per sample of held-out likelihood: the tolerance that was asked for
+# Data sets on which fits are timed; ten starts, which take a minute or three, are timed on the first alone.
+TIMED_SEEDS = 3
 GROWTH_N = (12_500, 25_000, 50_000, 100_000, 200_000, 400_000)
 GROWTH_D = (50, 100, 200, 400, 800, 1600)
 
@@ -73,11 +75,12 @@ def timed(name: str, x: Any, k: int, kind: str, seed: int) -> tuple[Any, float]:
 
 def _spherical(quick: bool) -> list[dict[str, Any]]:
     """Likelihood and time beside n_init = 1 and 10."""
-    return [_beside(*setting, "spherical", 1, quick) for setting in SETTINGS[: 1 if quick else None]]
+    return [_beside(*setting, "spherical", quick) for setting in SETTINGS[: 1 if quick else None]]
 
 
-def _beside(d: int, k: int, separation: float, differ: bool, kind: str, seeds: int, quick: bool) -> dict[str, Any]:
-    n = N // 4 if quick else N
+def _beside(d: int, k: int, separation: float, differ: bool, kind: str, quick: bool) -> dict[str, Any]:
+    """Mean gaps, median seconds, and medians over data sets of how many times odeco's a peer takes."""
+    n, seeds = N // 4 if quick else N, 1 if quick else TIMED_SEEDS
     row: dict[str, Any] = {"n": n, "d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
     names = ("odeco", "n_init=1", "n_init=10")
     gaps, times = ({name: [] for name in names} for _ in range(2))
@@ -86,27 +89,33 @@ def _beside(d: int, k: int, separation: float, differ: bool, kind: str, seeds: i
         train, test = x[:n], x[n:]
         best = from_truth(train, truth, kind).score(test)
         fit("odeco", train[: n // 8], k, kind, 0)  # warms up caches
-        for name in names:
+        for name in names if seed == FIRST_SEED else names[:2]:
             model, seconds = timed(name, train, k, kind, seed)
             times[name].append(seconds)
             gaps[name].append(float(model.score(test)) - best)
     for name in names:
         row[f"{name} gap"], row[f"{name} seconds"] = float(np.mean(gaps[name])), float(np.median(times[name]))
+        ratios = [theirs / ours for theirs, ours in zip(times[name], times["odeco"], strict=False)]
+        row[f"{name} ratio"] = float(np.median(ratios))
     return row
 
 
 def _optima(quick: bool) -> list[dict[str, Any]]:
-    """The share of data sets that end at the best optimum known: of both methods' and of EM from the truth."""
+    """The share of data sets that end at the better of both methods' optima, and at the best one known.
+
+    The best one known is the best of both and of EM from the true parameters.
+    """
     rows = []
     for d, k, separation, differ in SETTINGS[: 2 if quick else None]:
         seeds = 2 if quick else 20
         scores: dict[str, list[float]] = {"odeco": [], "n_init=1": [], "truth": []}
         for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            x, truth = draw(N + HELD_OUT, d, k, separation, differ, seed)
-            scores["truth"].append(from_truth(x[:N], truth, "spherical").score(x[N:]))
+            x, parameters = draw(N + HELD_OUT, d, k, separation, differ, seed)
+            scores["truth"].append(from_truth(x[:N], parameters, "spherical").score(x[N:]))
             for name in ("odeco", "n_init=1"):
                 scores[name].append(float(fit(name, x[:N], k, "spherical", seed).score(x[N:])))
-        ours, peer, best = (np.array(scores[name]) for name in ("odeco", "n_init=1", "truth"))
+        ours, peer, truth = (np.array(scores[name]) for name in ("odeco", "n_init=1", "truth"))
+        best = np.maximum(np.maximum(ours, peer), truth)
         rows.append(
             {"d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
             | {"odeco": float(np.mean(ours >= np.maximum(ours, peer) - SAME_OPTIMUM))}
@@ -122,7 +131,7 @@ def _optima(quick: bool) -> list[dict[str, Any]]:
 
 def _diagonal(quick: bool) -> list[dict[str, Any]]:
     cases = [(50, 10, 4.0, True), (100, 20, 4.0, True)]
-    return [_beside(*case, "diag", 1, quick) for case in cases[: 1 if quick else None]]
+    return [_beside(*case, "diag", quick) for case in cases[: 1 if quick else None]]
 
 
 def _growth(quick: bool) -> dict[str, Any]:
@@ -189,7 +198,7 @@ def readme_table(result: dict[str, Any]) -> str:
         [
             *_setting(beside)[:3],
             f"{beside['odeco seconds']:.2g} s",
-            *(f"{beside[f'{name} seconds'] / beside['odeco seconds']:.1f}x" for name in ("n_init=1", "n_init=10")),
+            *(f"{_ratio(beside, name):.1f}x" for name in ("n_init=1", "n_init=10")),
             *(f"{beside[f'{name} gap']:+.4f}" for name in ("odeco", "n_init=10")),
             *(f"{100 * optima[name]:.0f} %" for name in ("odeco of truth", "n_init=1 of truth")),
         ]
@@ -200,7 +209,7 @@ def readme_table(result: dict[str, Any]) -> str:
     return harness.markdown_table(header, rows) + (
         f"\n\nSpheres, n = {N:,}, one thread for everyone. Gap: held-out log-likelihood per sample less that of EM "
         f"from the true parameters; best optimum: share of {result['optima'][0]['seeds']} data sets within "
-        f"{SAME_OPTIMUM} of that. More in [docs/mixtures.md](docs/mixtures.md)."
+        f"{SAME_OPTIMUM} of the best known. More in [docs/mixtures.md](docs/mixtures.md)."
     )
 
 
@@ -224,7 +233,7 @@ TITLES = {
     ),
     "optima": (
         f"The share of data sets (n = {N:,}) on which a fit ends within {SAME_OPTIMUM} of the better of both, and of "
-        "EM from the true parameters; the largest distance from the latter:"
+        "the best known (EM from the true parameters included); the largest distance from the latter:"
     ),
     "diagonal": "A variance per component and column, the same figures:",
     "growth": "Seconds of a fit: d = 50, k = 10 against n; n = 20,000, k = 10 against d:",
@@ -233,6 +242,11 @@ TITLES = {
         "separation 5:"
     ),
 }
+
+
+def _ratio(row: dict[str, Any], name: str) -> float:
+    """How many times odeco's a fit takes: the median over data sets, where it was stored."""
+    return float(row.get(f"{name} ratio", row[f"{name} seconds"] / row["odeco seconds"]))
 
 
 def _setting(row: dict[str, Any]) -> list[str]:
@@ -252,21 +266,21 @@ def _beside_table(rows: list[dict[str, Any]]) -> str:
     header += ["faster than n_init=1", "than n_init=10"]
     lines = []
     for row in rows:
-        ours = row["odeco seconds"]
         lines.append(
             _setting(row)
             + [f"{row[f'{name} gap']:.4f}" for name in names]
             + [f"{row[f'{name} seconds']:.2f}" for name in names]
-            + [f"{row[f'{name} seconds'] / ours:.1f}x" for name in names[1:]]
+            + [f"{_ratio(row, name):.1f}x" for name in names[1:]]
         )
     return harness.markdown_table(header, lines) + (
-        f"\n\nn = {rows[0]['n']:,}; means over {rows[0]['seeds']} data sets, median times."
+        f"\n\nn = {rows[0]['n']:,}; mean gaps and median times over {rows[0]['seeds']} data set"
+        f"{'s' if rows[0]['seeds'] > 1 else ''}, ten starts on the first alone."
     )
 
 
 def _optima_table(rows: list[dict[str, Any]]) -> str:
     header = ["d", "k", "separation", "variances", "seeds", "odeco, best of both", "n_init=1, best of both"]
-    header += ["odeco, truth", "n_init=1, truth", "odeco, largest distance", "n_init=1, largest distance"]
+    header += ["odeco, best known", "n_init=1, best known", "odeco, largest distance", "n_init=1, largest distance"]
     lines = [
         [
             *_setting(row),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from odeco.exceptions import MomentError
 from odeco.models._gaussian_data import Description
 from odeco.models._gaussian_moments import SphericalMoments, spherical_estimate, variance_moment
+from odeco.models._product_solve import ProductStart
 from odeco.moments.vectors import ProjectedRows
 from odeco.refinement.gaussian_mixture import GaussianParameters
 from odeco.sources.dense import DenseSource
@@ -75,7 +76,11 @@ def product_start(source: DenseSource, mean: Floats, n_components: int, rng: np.
     """Axis-aligned Gaussians are product mixtures: completed moments."""
     from odeco.models._product_moments import gaussian_start
 
-    found = gaussian_start(source, n_components, rng=rng)
+    return product_estimate(gaussian_start(source, n_components, rng=rng), mean, n_components)
+
+
+def product_estimate(found: ProductStart, mean: Floats, n_components: int) -> Start:
+    """Completed moments read as Gaussians about `mean`; `MomentError` where they are within the noise."""
     if n_components > 1 and not found.spectrum[n_components - 2] > found.noise:
         raise MomentError(
             f"eigenvalue {n_components - 1} of the completed moments, {found.spectrum[n_components - 2]:.3g}, is "

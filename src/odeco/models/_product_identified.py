@@ -1,6 +1,6 @@
 """Whether columns can tell k components apart at all: Kruskal's condition.
 
-Part discrete columns into three groups. A group whose columns have c_1, c_2, ... categories has c_1 c_2 ... patterns, so
+Part discrete columns into three groups. A group whose columns have c_1, c_2, ... categories has c_1 c_2 ... patterns:
 its table of pattern probabilities given the component has rank min(k, c_1 c_2 ...) for almost all parameters. Where the
 three ranks add up to 2k + 2 or more, almost all parameters are determined by the joint table up to the order of the
 components (Kruskal 1977; Allman, Matias and Rhodes, Annals of Statistics 37:3099-3132, 2009, theorem 4). Where no

@@ -57,7 +57,7 @@ def product_start(
         summary = summarize(marginals, marginals.variance)
         n_passes = 2 + (_IMPLICIT_ITERATIONS if n_components > 1 else 0)
     if n_components == 1:
-        return _one_component(summary, n_passes)
+        return one_component(summary, n_passes)
     _check_rank(features, n_components)
     if features.n_features <= MOST_EXPLICIT:
         whitener = whiten_completed(explicit_pairs(pairs, summary), n_components - 1, rng, max_iter=n_fills, tol=tol)
@@ -143,9 +143,10 @@ def _check_rank(features: FeatureMap, n_components: int) -> None:
         )
 
 
-def _one_component(summary: Summary, n_passes: int) -> ProductStart:
+def one_component(summary: Summary, n_passes: int) -> ProductStart:
+    """Means and variances: all there is to one component."""
     mean = (summary.mean)[None]
-    second = np.where(summary.features.onehot, summary.mean, summary.variance)[None]
+    second = np.where(summary.features.onehot, summary.mean, summary.variance + summary.mean**2)[None]
     noise = sampling_noise(summary)
     return ProductStart(np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, noise, 0.0, n_passes)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.models._product_moments import explicit_pairs, first_look, implicit_pairs, summarize
+from odeco.models._product_moments import explicit_pairs, first_look, implicit_pairs, one_component, summarize
 from odeco.models._product_solve import ProductStart, Summary, WhiteTriples, solve_triples
 from odeco.models._product_table import DistinctRows, distinct_rows
 from odeco.models.mixture_base import FixedBlocks
@@ -41,6 +41,11 @@ class ProductStream:
         self._held: list[Chunk] = []
         self._sums: _Sums | None = None
         self.distinct: DistinctRows | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Columns."""
+        return int(self._held[0][0].shape[1]) if self.schema is None else len(self.schema)
 
     @property
     def complete(self) -> bool:
@@ -133,6 +138,8 @@ class _Sums:
         if rest is not None:
             triples = deepcopy(triples).update(rest)
         summary = self._summary(triples)
+        if k == 1:
+            return one_component(summary, 1)
         known = self._products(triples, summary)
         rows, columns, fill = summary.within()
         places = CompletedPairs(len(known), lambda V: V, rows, columns, fill)

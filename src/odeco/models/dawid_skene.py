@@ -97,6 +97,11 @@ class DawidSkene(MixtureEstimator):
         The number of annotators.
     """
 
+    items_: NDArray[Any]
+    annotators_: NDArray[Any]
+    given_labels_: NDArray[Any]
+    layout_: str
+
     def __init__(
         self,
         n_classes: int | None = None,
@@ -149,34 +154,52 @@ class DawidSkene(MixtureEstimator):
         return self
 
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, classes: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        annotators: ArrayLike | None = None,
     ) -> Self:
-        """Add items (wide rows, the same annotators in each call) and fit to all seen so far.
+        """Add items, wide rows or long ones, and fit to all seen so far.
 
         Only moments are kept: the chunks do not matter, and the result is the moment estimate, least squares included
         unless `refine` is None (EM would need the labels again). Give all labels as `classes` in the first call unless
-        its chunk has them all.
+        its chunk has them all. Wide chunks have the same annotators in each call. Long chunks have whole items, all
+        labels of an item in one chunk (sort the rows by item and cut between items; `items_` are those of the last
+        chunk); name all `annotators` in the first call unless its chunk has them all.
         """
         self._check_parameters()
-        if self.layout == "long":
-            raise ValueError("partial_fit takes wide rows, whole items at a time: layout='long' is for fit.")
         stream: list[CrowdMoments] | None = getattr(self, "_stream", None)
         if stream is None:
-            known = None if classes is None else np.unique(np.asarray(classes))
-            crowd = read_labels(X, "wide", classes=known)
+            crowd = read_labels(X, self.layout, workers=_names(annotators), classes=_names(classes))
+            if crowd.layout == "wide" and annotators is not None:
+                raise ValueError("annotators is for long rows: a wide table has a column for each of them.")
             k = self._begin(crowd)
             rng = as_generator(self.random_state)
             n_workers = len(crowd.workers)
             stream = [CrowdMoments(draw_groups(n_workers, rng), len(crowd.classes)) for _ in range(int(self.n_init))]
             self._stream = stream
         else:
-            crowd = read_labels(X, "wide", workers=self.annotators_, classes=self.given_labels_)
+            crowd = read_labels(X, self.layout_, workers=self.annotators_, classes=self.given_labels_)
             k = len(self.given_labels_) if self.n_classes is None else int(self.n_classes)
+            if crowd.layout == "long":
+                self._next_items(crowd)
         weights = np.ones(len(crowd)) if sample_weight is None else check_weights(sample_weight, len(crowd))
         for moments in stream:
             moments.update(crowd.votes, weights)
         self._read_stream(stream, k)
         return self
+
+    def _next_items(self, crowd: CrowdLabels) -> None:
+        """Items of another chunk of long rows; an item that was cut in two would count as two."""
+        both = sorted(set(crowd.items.tolist()) & set(self.items_.tolist()))
+        if both:
+            raise ValueError(
+                f"item {both[0]!r} has labels in this chunk and in the one before ({len(both)} such items): "
+                "partial_fit needs all labels of an item in one chunk. Sort the rows by item and cut between items."
+            )
+        self.items_ = crowd.items
 
     def _starts(
         self, crowd: CrowdLabels, k: int, weights: Floats, rng: np.random.Generator
@@ -368,6 +391,10 @@ def _gap(singular_values: tuple[Floats, Floats, Floats], rank: int) -> float:
     """The smallest gap among the three pairs after `rank` singular values."""
     gaps = [1 - values[rank] / values[rank - 1] for values in singular_values if values.size > rank > 0]
     return float(min(gaps, default=1.0))
+
+
+def _names(given: ArrayLike | None) -> NDArray[Any] | None:
+    return None if given is None else np.unique(np.asarray(given))
 
 
 def _joined(X: Any) -> Any:

@@ -10,15 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator
-from odeco.diagnostics import Diagnostics
-from odeco.exceptions import MomentError
-from odeco.models._gaussian_data import SPHERICAL, Options, Stream, stream_moments
+from odeco.models._gaussian_data import SPHERICAL, Options, Stream
 from odeco.models._gaussian_fit import Fitted, fit_source
-from odeco.models._gaussian_start import spherical_start
+from odeco.models._gaussian_stream import add_rows, check_stream, open_stream, read_stream
+from odeco.models._product_stream import ProductStream
 from odeco.models.mixture_base import (
     MixtureEstimator,
     check_choice,
-    check_enough,
     check_integer,
     check_number,
 )
@@ -34,12 +32,10 @@ _REFINE = ("auto", "em", "one-step", None)
 
 
 def _keeps_moments(mixture: GaussianMixture) -> bool:
-    if mixture.covariance_type in SPHERICAL and mixture.method != "multiview":
+    if mixture.method != "multiview":
         return True
     raise AttributeError(
-        "partial_fit keeps the moments of spheres: use covariance_type='spherical' or 'tied_spherical' and "
-        f"method='auto' or 'moments', got {mixture.covariance_type!r} and {mixture.method!r}. For variances per column "
-        "there is ProductMixture(family='gaussian').partial_fit."
+        f"partial_fit does not keep the moments of three views: use method='auto' or 'moments', got {mixture.method!r}."
     )
 
 
@@ -147,66 +143,23 @@ class GaussianMixture(MixtureEstimator):
         """Add a chunk of samples and fit to all seen so far (since the first call, or the first after `fit`).
 
         One pass and bounded memory: only moments are kept, so the result does not depend on the chunks, and it is the
-        moment estimate for spheres without likelihood steps, whatever `refine` says. The basis is learned from the
-        first max(5000, 20 n_features) samples.
+        moment estimate without likelihood steps, whatever `refine` says. The basis is learned from the first
+        max(5000, 20 n_features) samples ("diag": 5000). "full" and "tied" have no moment estimate: they get spheres,
+        and a warning once the basis is learned.
         """
         options = self._options()
-        stream: Stream | None = getattr(self, "_stream", None)
+        stream: Stream | ProductStream | None = getattr(self, "_stream", None)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None)
         weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if stream is None:
-            if X.shape[1] < options.n_components:
-                raise ValueError(
-                    f"n_components={options.n_components} is larger than n_features={X.shape[1]}: the moments have no "
-                    "noise space. Use fit, which falls back on EM."
-                )
-            stream = self._stream = Stream(X.shape[1], options.n_components)
-        stream.update(DenseBatch(X, weights))
-        self._read_stream(stream, options)
+            seed = int(as_generator(self.random_state).integers(2**31))
+            stream = self._stream = open_stream(X.shape[1], options, seed)
+        check_stream(stream, options)
+        add_rows(stream, DenseBatch(X, weights))
+        fitted, warn = read_stream(stream, options, as_generator(self.random_state))
+        self._keep(fitted)
+        self._finish(fitted.diagnostics, warn=warn)
         return self
-
-    def _read_stream(self, stream: Stream, options: Options) -> None:
-        check_enough(stream.n, options.n_components)
-        sums = stream.read()
-        moments, lift = stream_moments(sums, options.n_components)
-        k = options.n_components
-        advice: tuple[str, ...] = ()
-        try:
-            start = spherical_start(moments, lift, options.covariance_type, as_generator(self.random_state))
-        except MomentError as error:
-            if stream.started:
-                raise
-            self._placeholders(sums.mean, moments.noise_variance, str(error))
-            return
-        edge = moments.noise_edge
-        if k > 1 and moments.eigenvalues[k - 2] <= edge:
-            advice = (
-                f"eigenvalue {k - 1} of the covariance, {moments.eigenvalues[k - 2]:.4g}, is within the noise (up to "
-                f"{edge:.4g}): add samples or lower n_components.",
-            )
-        report = Diagnostics(
-            n_components=k,
-            spectrum=np.asarray(start.spectrum),
-            gap=start.gap,
-            condition=float(start.spectrum[0] / start.spectrum[k - 2]) if k > 1 and start.spectrum is not None else 1.0,
-            residual=start.residual,
-            method="moments, one pass, no likelihood steps",
-            advice=advice,
-            details={**start.details, "n_samples": stream.n},
-        )
-        self._keep(Fitted(start.parameters.shifted(sums.mean).ordered(), report))
-        self._finish(report, warn=stream.started)
-
-    def _placeholders(self, mean: Floats, variance: float, error: str) -> None:
-        """Components that differ in nothing, until the stream has enough samples."""
-        k = self.n_components
-        variance = variance if variance > 0 else 1.0
-        covariances = variance if self.covariance_type == "tied_spherical" else np.full(k, variance)
-        weights = np.full(k, 1 / k)
-        report = Diagnostics(k, np.empty(0), np.nan, np.nan, np.nan, method="waiting for more samples", advice=(error,))
-        means = np.repeat(mean[None], k, axis=0)
-        self._keep(Fitted(GaussianParameters(weights, means, covariances, self.covariance_type), report))
-        self._finish(report, warn=False)
 
     def _options(self) -> Options:
         check_integer("n_components", self.n_components)

@@ -33,8 +33,8 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
     "GaussianMixture": {
         **_MIXTURE,
         "means_": "float k d",
-        "covariances_": f"float k|{_NUMBER}|float k d",
-        "_stream": "GaussianStream",
+        "covariances_": f"float k|{_NUMBER}|float k d|float d d|float k d d",
+        "_stream": "GaussianStream|ProductStream",
     },
     "ProductMixture": {
         **_MIXTURE,

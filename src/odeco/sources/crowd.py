@@ -213,7 +213,8 @@ def _read_long(
         if np.any(nothing):
             raise ValueError(f"X has {int(np.sum(nothing))} rows without {what}: drop them, or name it.")
     items, rows = _codes(item)
-    own, who = _match(worker, workers, "worker", "His confusions are not known: fit again, or leave him out.")
+    advice = "His confusions are not known: fit again, leave him out, or name all annotators in the first partial_fit."
+    own, who = _match(worker, workers, "worker", advice)
     given = ~_missing(label)
     _require_labels(int(given.sum()))
     kinds, codes = _labels(label[given], classes)

@@ -213,6 +213,33 @@ def test_chunks_do_not_matter_and_give_the_moment_estimate():
         np.testing.assert_array_equal(model.confusion_, whole.confusion_)
 
 
+def test_a_stream_of_long_rows_is_that_of_the_wide_table():
+    labels, *_ = draw(3_000, share=0.5)
+    whole = DawidSkene(K, random_state=0).partial_fit(labels)
+    rows = to_long(labels)
+    for size in (3_000, 700):
+        model = DawidSkene(K, layout="long", random_state=0)
+        for start in range(0, 3_000, size):
+            chunk = rows[(rows[:, 0] >= start) & (rows[:, 0] < start + size)]
+            model.partial_fit(chunk, classes=[0, 1, 2], annotators=range(W))
+        np.testing.assert_allclose(model.confusion_, whole.confusion_, atol=1e-8)  # sums in another order
+        np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-8)
+        assert model.layout_ == "long"
+    np.testing.assert_array_equal(model.predict(rows), whole.predict(labels))
+
+
+def test_a_stream_of_long_rows_wants_whole_items_and_known_workers():
+    labels, *_ = draw(300)
+    rows = to_long(labels)
+    first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]  # in random order: items are cut in two
+    model = DawidSkene(K, layout="long", random_state=0).partial_fit(first)
+    with pytest.raises(ValueError, match="labels in this chunk and in the one before"):
+        model.partial_fit(second)
+    late = DawidSkene(K, layout="long", random_state=0).partial_fit(rows[rows[:, 1] < W - 1])
+    with pytest.raises(ValueError, match="never seen before.*name all annotators"):
+        late.partial_fit(np.array([[1000, W - 1, 0]]))
+
+
 def test_a_stream_wants_the_labels_that_are_to_come():
     labels, *_ = draw(300)
     model = DawidSkene(random_state=0).partial_fit(np.where(labels == 2, 0, labels))
@@ -311,8 +338,8 @@ def test_bad_rows_at_predict_time():
         DawidSkene(K, layout="wide").fit(rows)
     with pytest.raises(ValueError, match="not fitted"):
         DawidSkene(K).predict(labels)
-    with pytest.raises(ValueError, match="wide rows"):
-        DawidSkene(K, layout="long").partial_fit(rows)
+    with pytest.raises(ValueError, match="annotators is for long rows"):
+        DawidSkene(K).partial_fit(labels, annotators=np.arange(W))
     with pytest.raises(ValueError, match="300 different labels: say n_classes"):
         DawidSkene(layout="wide").fit(rows)
 

@@ -271,6 +271,19 @@ class TestDiagnostics:
         assert "best of" in ProductMixture(2, random_state=0).fit(X).diagnostics_.method
 
 
+def test_a_stream_of_one_component_is_means_and_variances():
+    rng = np.random.default_rng(0)
+    x = np.column_stack(
+        [rng.normal(3, 2, 3000) + np.linspace(0, 1, 3000), rng.poisson(15, 3000), rng.random(3000) < 0.3]
+    )
+    model = ProductMixture(1, family=["gaussian", "poisson", "bernoulli"], basis_size=1000)
+    for chunk in np.array_split(x, 5):
+        model.partial_fit(chunk)
+    np.testing.assert_allclose(model.means_[0], x.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(model.variances_[0, 0], x[:, 0].var(), rtol=1e-10)
+    assert "one pass" in model.diagnostics_.method
+
+
 class TestBadInput:
     X = bernoulli(60, 5, 2)[0]
 
