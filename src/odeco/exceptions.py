@@ -17,3 +17,7 @@ class InputFileError(ValueError):
 
 class ModelFileError(ValueError):
     """A file is not what `odeco.save` writes: damaged, cut short, of another kind, or of a newer odeco."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written: the fit goes on without it."""

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from odeco import LatentDirichletAllocation, SingleTopicModel
+from odeco import ICA, GaussianMixture, LatentDirichletAllocation, ProductMixture, SingleTopicModel
+from odeco.sources import out_of_core
 from odeco.sources.spark import from_spark
 
 # As for Dask (test_dask_topics).
@@ -81,3 +82,23 @@ def test_what_holds_the_data_must_be_clear(spark, vectors):
         from_spark(vectors, "words", vocabulary=["a"])
     with pytest.raises(ValueError, match="name of a column"):
         LatentDirichletAllocation(5).fit(vectors, sample_weight=np.ones(3))
+
+
+def test_mixtures_and_ica_of_arrays_and_columns(spark):
+    rng = np.random.default_rng(0)
+    means = 3 * rng.standard_normal((3, 4))
+    points = means[rng.choice(3, 2000)] + rng.standard_normal((2000, 4))
+    arrays = spark.createDataFrame([(row.tolist(),) for row in points], ["x"]).repartition(3)
+    columns = spark.createDataFrame(points.tolist(), ["a", "b", "c", "d"]).coalesce(2)
+    here = GaussianMixture(3, random_state=0, max_iter=2).fit(out_of_core(points))
+    for frame in (arrays, columns):
+        spread = GaussianMixture(3, random_state=0, max_iter=2).fit(frame)
+        np.testing.assert_allclose(spread.means_, here.means_, atol=1e-9)
+    labels = [row.predict for row in here.predict(columns).select("predict").collect()]
+    np.testing.assert_array_equal(labels, here.predict(points))
+    products = ProductMixture(3, family="gaussian", random_state=0, tol=1e-2)
+    np.testing.assert_allclose(products.fit(columns).means_, products.fit(out_of_core(points)).means_, atol=1e-9)
+    sources = rng.laplace(size=(2000, 4)) @ rng.standard_normal((4, 4))
+    frame = spark.createDataFrame(sources.tolist(), ["a", "b", "c", "d"])
+    ica = ICA(4, random_state=0, refine=None)
+    np.testing.assert_allclose(ica.fit(frame).mixing_, ica.fit(out_of_core(sources)).mixing_, atol=1e-9)

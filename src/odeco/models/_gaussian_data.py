@@ -22,7 +22,7 @@ from odeco.moments.vectors import (
 )
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, single_is_enough
 from odeco.refinement.loop import StoppingRule
-from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, first_rows
 from odeco.tensors import multilinear
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def describe_rows(
     Unless `exact`, in single precision where rows are many, and by random products where columns are (5 passes).
     """
     d, width = source.n_features, min(source.n_features, n_components)
-    batch = next(iter(source))
+    batch = first_rows(source, DENSE_BATCH_SIZE)
     shift = batch.rows[:1024].mean(axis=0, dtype=np.float64)
     in_range = fits_single(float(batch.rows[:1024].var(dtype=np.float64)))
     many = not exact and in_range and len(batch) >= DENSE_BATCH_SIZE

@@ -30,7 +30,7 @@ from odeco.models._gaussian_start import Start, cluster_start, lifted, product_s
 from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, floored, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule, Trace
-from odeco.sources.dense import DenseSource
+from odeco.sources.dense import DenseSource, OutOfCoreRows
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +67,10 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
     check_enough(description.n, k)
     if k == 1:
         return _one_component(description, options)
+    if isinstance(source, OutOfCoreRows):
+        from odeco.models._gaussian_sums import fit_sums
+
+        return fit_sums(source, options, description, rng)
     d = description.dimension
     rows = project(source, description, min(d, k - 1))
     problem = Problem(source, options, description, rows, description.directions[:, : min(d, k - 1)], rng)
@@ -116,7 +120,7 @@ def _moment_start(problem: Problem) -> Start:
     moments = spherical_moments(problem.rows, description)
     if options.method == "multiview":
         return view_start(problem.source, description, k, kind, moments, problem.rng)
-    _check_gap(moments)
+    check_gap(moments)
     return _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))
 
 
@@ -132,7 +136,7 @@ def _anyway(problem: Problem) -> list[Start]:
         return []
 
 
-def _check_gap(moments: SphericalMoments) -> None:
+def check_gap(moments: SphericalMoments) -> None:
     """Raise where the means do not stand out from the noise in k - 1 dimensions.
 
     One in ten components may be too light to stand out: EM finds these once it has the others.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from odeco.models._ica_solve import Task
 from odeco.models._ica_whitening import Whitening, choose_whitening
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
-from odeco.sources.dense import DenseBatch, DenseSource, join_batches
+from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows, join_batches
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ def _second_pass(
 ) -> tuple[SymmetricTensor, NDArray[np.floating] | None, Floats | None]:
     """The cumulant of whitened samples, explicit while it is small; the samples (r, n) if they fit; their weights."""
     r = matrix.shape[1]
-    keep = 4 * n * r <= _MOST_BYTES
+    keep = 4 * n * r <= _MOST_BYTES and not isinstance(source, OutOfCoreRows)
     if not keep:
         if r > _STREAM_LIMIT:
             raise ValueError(f"{r} components of {n} samples need too much memory: use at most {_STREAM_LIMIT}.")
@@ -132,8 +132,7 @@ def size_advice(n_samples: int, n_features: int, n_components: int | None) -> tu
 
 def _first_mean(source: DenseSource) -> Floats:
     """The mean of the first batch: near enough to the mean for sums about it to keep their digits."""
-    first = next(iter(source))
-    return np.asarray(first.rows[:1024].mean(axis=0, dtype=np.float64))
+    return np.asarray(first_rows(source, 1024).rows.mean(axis=0, dtype=np.float64))
 
 
 def _outlier_advice(rows: NDArray[np.floating], weights: Floats | None) -> tuple[str, ...]:

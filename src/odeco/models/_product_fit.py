@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,17 @@ from odeco.models._product_views import views_start
 from odeco.moments.products import FeatureMap, ProductMarginals
 from odeco.refinement.families import Families
 from odeco.refinement.loop import Trace
-from odeco.refinement.product_mixture import Data, Parameters, expect, read_data, refine_products
+from odeco.refinement.product_mixture import (
+    BaseSum,
+    Data,
+    Parameters,
+    data_elsewhere,
+    expect,
+    read_data,
+    refine_products,
+)
 from odeco.refinement.product_scoring import scoring_step
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows
 from odeco.sources.tables import Schema
 
 Floats = NDArray[np.float64]
@@ -77,9 +86,15 @@ def fit_products(
     """Fit to values of a table. `distinct`: rows are few or joined, so that several starts may be tried."""
     report = _Report()
     k = options.n_components
+    if isinstance(source, OutOfCoreRows) and (options.method == "views" or options.refine == "one-step"):
+        asked = "method='views'" if options.method == "views" else "refine='one-step'"
+        raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
     features, start = _moments(source, schema, options, rng, report)
     families = Families.of(schema, features.centre, features.scale)
-    data = read_data(families, lambda: _values(source), _MOST_BYTES)
+    if isinstance(source, OutOfCoreRows):
+        data = data_elsewhere(families, source)
+    else:
+        data = read_data(families, lambda: _values(source), _MOST_BYTES)
     if options.refine is None:
         if start is None:
             raise MomentError(report.advice[0])
@@ -157,7 +172,8 @@ def _lifted(
     def read() -> Iterator[DenseBatch]:
         return (DenseBatch(lift.values(values), weights) for values, weights in _values(source))
 
-    start = product_start(DenseSource(read), lift.schema, options.n_components, rng)
+    pairs_of = source.map(partial(_lift_rows, lift)) if isinstance(source, OutOfCoreRows) else DenseSource(read)
+    start = product_start(pairs_of, lift.schema, options.n_components, rng)
     pairs = Families.of(lift.schema, start.features.centre, start.features.scale)
     parameters, report.clipped = as_parameters(pairs, start, _START_FLOOR)
     features = first_look(source, schema)
@@ -284,11 +300,11 @@ def _base(data: Data, source: DenseSource) -> float:
     """The part of the mean log-likelihood that no parameter enters."""
     if not data.families.poisson.size and not data.families.gaussian.size:
         return 0.0
-    total = 0.0
-    for values, weights in _values(source):
-        base = data.families.base(values)
-        total += float(base.sum() if weights is None else weights @ base)
-    return total / data.weight
+    return BaseSum(data.families).update_all(source).total / data.weight
+
+
+def _lift_rows(lift: PairLift, batch: DenseBatch) -> DenseBatch:
+    return DenseBatch(lift.values(np.asarray(batch.rows, dtype=np.float64)), batch.weights)
 
 
 def _values(source: DenseSource) -> Iterator[tuple[Floats, Floats | None]]:

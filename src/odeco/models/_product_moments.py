@@ -10,8 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from odeco.exceptions import MomentError
 from odeco.kernels.tall import tall_inner, tall_product
 from odeco.models._product_solve import REFILLS, ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
-from odeco.moments.products import MOST_EXPLICIT, FeatureMap, ProductMarginals, ProductPairs, ProductTriples
-from odeco.sources.dense import DenseSource
+from odeco.moments.products import (
+    MOST_EXPLICIT,
+    FeatureMap,
+    ProductCross,
+    ProductMarginals,
+    ProductPairs,
+    ProductTriples,
+)
+from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
 from odeco.sources.tables import Column, Schema, open_table
 from odeco.whitening.completed import CompletedPairs, whiten_completed
 
@@ -73,7 +80,7 @@ def product_start(
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:
     """Centres and scales from the first rows: near enough for sums about them to keep their digits."""
-    rows = next(iter(source)).rows[:1024].astype(np.float64)
+    rows = first_rows(source, 1024).rows.astype(np.float64)
     known = ~np.isnan(rows)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, rows, 0.0).sum(axis=0) / count
@@ -123,11 +130,14 @@ def implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
     blocks = _EncodedBlocks(source, features)
 
     def product(V: Floats) -> Floats:
-        table, cross = summary.table(V), np.zeros_like(V)
-        for encoded, weights in blocks:
-            z = tall_product(encoded, table)
-            cross += tall_inner(encoded, z if weights is None else z * weights[:, None])
-        cross /= summary.weight
+        if isinstance(source, OutOfCoreRows):
+            cross = ProductCross(features, summary.table(V)).update_all(source).cross
+        else:
+            table, cross = summary.table(V), np.zeros_like(V)
+            for encoded, weights in blocks:
+                z = tall_product(encoded, table)
+                cross += tall_inner(encoded, z if weights is None else z * weights[:, None])
+        cross = cross / summary.weight
         offset = features.column_sums(cross)[owner] * summary.mean[:, None]
         return np.asarray((cross - offset * features.onehot[:, None]) * factor[:, None] - inside @ V)
 

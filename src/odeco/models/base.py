@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from odeco._random import as_generator
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.models.lazy import take_names
 from odeco.models.topics import BasisMoments, TopicEstimate
 from odeco.models.word_stream import WordStream
 from odeco.sources import Source, as_batch, as_source
@@ -51,6 +52,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
         self._check_options()
         source = as_source(X, sample_weight=sample_weight)
         self.n_features_in_ = source.n_features
+        take_names(self, X)
         if is_block(X):
             _check_feature_names(self, X, reset=True)
         _check_components(self.n_components, source.n_features)

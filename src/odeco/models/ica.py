@@ -14,7 +14,7 @@ from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.models._ica_data import Problem, Stream, read_source
 from odeco.models._ica_solve import Solution, solve
-from odeco.models.lazy import by_rows
+from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
 
@@ -138,6 +138,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
         source = as_dense_source(X, sample_weight=sample_weight)
+        take_names(self, X)
         self.n_features_in_ = source.n_features
         self._forget_stream()
         with _blas_threads(source.n_features):

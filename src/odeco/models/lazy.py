@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from odeco.sources.kinds import is_dask, is_spark
 
@@ -35,6 +35,12 @@ def by_rows(kind: str) -> Callable[[Method], Method]:
         return run  # type: ignore[return-value]
 
     return decorate
+
+
+def take_names(model: Any, X: Any) -> None:
+    """Take over the names of the columns of a Dask DataFrame: its partitions come with them."""
+    if is_dask(X):
+        _check_feature_names(model, X._meta if hasattr(X, "columns") else np.empty((0, 1)), reset=True)
 
 
 def _example(model: Any, kind: str, X: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.models.lazy import by_rows
+from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
 
@@ -105,6 +105,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
         source = as_dense_source(X, sample_weight=sample_weight)
+        take_names(self, X)
         self.n_features_in_ = source.n_features
         return source
 

@@ -13,6 +13,7 @@ from odeco._random import RandomState, as_generator
 from odeco.models._product_fit import Options, ProductFit, fit_products, fit_stream, wait_for_rows
 from odeco.models._product_stream import ProductStream
 from odeco.models._product_table import distinct_rows, gather, worth_joining
+from odeco.models.lazy import take_names
 from odeco.models.mixture_base import (
     Labels,
     MixtureEstimator,
@@ -24,8 +25,8 @@ from odeco.models.mixture_base import (
 )
 from odeco.refinement.product_mixture import log_joint
 from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseBatch, DenseSource, is_matrix
-from odeco.sources.tables import Schema, TableSource, open_table
+from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, is_matrix
+from odeco.sources.tables import Schema, open_table
 
 Floats = NDArray[np.float64]
 
@@ -171,7 +172,7 @@ class ProductMixture(MixtureEstimator):
         return self
 
     def _fit_source(self, source: DenseSource, schema: Schema, options: Options) -> None:
-        joined = gather(source, _MOST_CELLS)
+        joined = None if isinstance(source, OutOfCoreRows) else gather(source, _MOST_CELLS)
         distinct = False
         if joined is not None:
             check_enough(len(joined), options.n_components)
@@ -193,7 +194,7 @@ class ProductMixture(MixtureEstimator):
         check_number("tol", self.tol)
         return Options(int(self.n_components), self.method, self.refine, int(self.max_iter), float(self.tol))
 
-    def _open_table(self, X: Any, sample_weight: ArrayLike | None) -> TableSource:
+    def _open_table(self, X: Any, sample_weight: ArrayLike | None) -> Any:
         """Check X as scikit-learn does and read it; a table of labels keeps its columns as they are."""
         names = None
         if is_matrix(X):
@@ -201,6 +202,7 @@ class ProductMixture(MixtureEstimator):
             names = getattr(self, "feature_names_in_", None)
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
+        take_names(self, X)
         source = open_table(X, self.family, sample_weight, names=names)
         self.n_features_in_ = source.n_features
         return source

@@ -55,6 +55,10 @@ class Additive(ABC):
             self.update(batch)
         return self
 
+    def merge(self, other: Self) -> Self:
+        """Add other sums of the same kind; returns self."""
+        return self.unpack(other.pack())
+
     def pack(self) -> PackedSums:
         """The sums, ready to travel."""
         return PackedSums(

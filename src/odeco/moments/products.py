@@ -233,6 +233,24 @@ class ProductPairs(TableMoments):
         return np.asarray((self.gram - cross - cross.T) / counts + np.outer(mean, mean))
 
 
+class ProductCross(TableMoments):
+    """All pairs of features times a block of directions, (D, r): a product with the second moment, one pass."""
+
+    _sums = (*TableMoments._sums, "cross")
+
+    def __init__(self, features: FeatureMap, basis: Floats) -> None:
+        super().__init__(features, basis)
+        self.cross = np.zeros(basis.shape)
+
+    def _add(self, encoded: Floats, weights: Floats, missing: NDArray[np.bool_]) -> None:
+        assert self.basis is not None
+        self.cross += tall_inner(encoded, tall_product(encoded, self.basis) * weights[:, None])
+
+    def _merge(self, other: Self) -> None:
+        super()._merge(other)
+        self.cross = self.cross + other.cross
+
+
 class ProductTriples(TableMoments):
     """Triples of features mapped to r dimensions: z = sum_a e_a u_a, the rows u_a of `basis` (D, r)."""
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.dense import DenseBatch
 
@@ -153,7 +154,10 @@ def refine_gaussian_mixture(
 
 
 def posterior_sums(points: Points, parameters: GaussianParameters) -> Sums:
-    """The E step over all rows."""
+    """The E step over all rows, made where they are."""
+    if hasattr(points.batches, "add_to"):
+        found = PosteriorSums(replace(points, batches=()), parameters).update_all(points.batches)
+        return Sums(found.value, found.weight, found.features, found.products)
     parts = over_batches(points, _Pass(points, parameters))
     return sum(parts[1:], start=parts[0])
 
@@ -217,6 +221,28 @@ class _Pass:
             total = part if total is None else total + part
         assert total is not None
         return total
+
+
+class PosteriorSums(Additive):
+    """`Sums` of rows that are elsewhere."""
+
+    _sums = ("value", "weight", "features", "products")
+
+    def __init__(self, points: Points, parameters: GaussianParameters) -> None:
+        self.points, self.parameters = points, parameters
+        (k, p), kind = parameters.means.shape, parameters.covariance_type
+        self.value, self.weight = 0.0, 0.0
+        self.features = np.zeros((k, p + {"diag": p + 1, "full": 1, "tied": 1}.get(kind, 2)))
+        self.products = np.zeros((k, p, p)) if kind == "full" else None
+
+    def update(self, batch: DenseBatch) -> None:
+        if not len(batch):
+            return
+        found = _Pass(self.points, self.parameters)(batch, 0)
+        self.value, self.weight = self.value + found.value, self.weight + found.weight
+        self.features = self.features + found.features
+        if self.products is not None and found.products is not None:
+            self.products = self.products + found.products
 
 
 def normalize(joint: Rows) -> tuple[Rows, Rows]:

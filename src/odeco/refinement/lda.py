@@ -159,7 +159,9 @@ def _streamed(
     held_out = watched_rows(len(known), rng)
     monitor = WatchedWords(known.take(held_out).counts, alpha, rng, workspace) if held_out.any() else None
     batches, remember = _batches(given, held_out, alpha.size, memory_budget)
-    sweeps = StreamedSweeps(batches, start, alpha, method, workspace, remember=remember)
+    # Sources elsewhere keep each of their passes themselves.
+    keeper = None if isinstance(given, PartitionedCounts) else getattr(given, "checkpoint", None)
+    sweeps = StreamedSweeps(batches, start, alpha, method, workspace, remember=remember, checkpoint=keeper)
 
     def step(state: TopicState, iteration: int) -> tuple[TopicState, float | None]:
         state = replace(state, word_counts=sweeps.sweep(state.word_counts, state.eta, echo=state.echo))

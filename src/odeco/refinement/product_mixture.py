@@ -6,7 +6,7 @@ each group of k. All starts share the two matrix products of a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.moments.base import Additive
 from odeco.refinement.families import Families
 from odeco.refinement.loop import Record, StopReason, Trace
+from odeco.sources.dense import DenseBatch, OutOfCoreRows
 
 Floats = NDArray[np.float64]
 Batch = tuple[Floats, Floats | None]
@@ -25,6 +27,8 @@ PRIOR = 1e-6
 # Entries of one block of posteriors: 2^17 doubles are 1 MB, about one cache.
 _BLOCK_ENTRIES = 2**17
 _MOST_ROWS = 4096
+# Rows of a source elsewhere that starts are compared on.
+_SAMPLE = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +98,9 @@ def expect(data: Data, parameters: Parameters) -> Expectation:
     shape = parameters.weights.shape
     sums, totals, likelihood = np.zeros_like(coefficients), np.zeros(offsets.size), np.zeros(shape[0])
     rows = int(np.clip(_BLOCK_ENTRIES // offsets.size, 64, _MOST_ROWS))
+    if isinstance(data.batches, Elsewhere):
+        there = ExpectedSums(data.families, coefficients, offsets, shape, rows).update_all(data.batches.source)
+        return Expectation(there.sums, there.totals, there.log_likelihood)
     for statistics, weights in data.batches:
         n_parts = max(1, min(thread_count(), len(statistics) // (2 * rows)))
         edges = np.linspace(0, len(statistics), n_parts + 1).astype(int)
@@ -296,3 +303,73 @@ class _Again:
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         return ((self._families.statistics(values), weights) for values, weights in self._batches())
+
+
+class Elsewhere:
+    """Statistics of rows that stay where they are; read batch by batch, those of a sample."""
+
+    def __init__(self, families: Families, source: OutOfCoreRows) -> None:
+        self.families, self.source = families, source
+
+    def __iter__(self) -> Iterator[Batch]:
+        sample = self.source.sample(_SAMPLE)
+        yield self.families.statistics(np.asarray(sample.rows, dtype=np.float64)), sample.weights
+
+
+class ExpectedSums(Additive):
+    """The E step of rows that are elsewhere."""
+
+    _sums = ("sums", "totals", "log_likelihood")
+
+    def __init__(
+        self, families: Families, slopes: Floats, offsets: Floats, shape: tuple[int, ...], block_rows: int
+    ) -> None:
+        self._families, self._slopes, self._offsets = families, slopes, offsets
+        self._shape, self._rows = shape, block_rows
+        self.sums, self.totals = np.zeros_like(slopes), np.zeros(offsets.size)
+        self.log_likelihood = np.zeros(shape[0])
+
+    def update(self, batch: DenseBatch) -> None:
+        statistics = self._families.statistics(np.asarray(batch.rows, dtype=np.float64))
+        starts = range(0, len(statistics), self._rows)
+        found = _expect_rows(
+            statistics, batch.weights, self._slopes, self._offsets, self._shape, starts, len(statistics)
+        )
+        self.sums = self.sums + found.sums
+        self.totals = self.totals + found.totals
+        self.log_likelihood = self.log_likelihood + found.log_likelihood
+
+
+class StatisticSums(Additive):
+    """Sums of the statistics themselves."""
+
+    _sums = ("weight", "total")
+
+    def __init__(self, families: Families) -> None:
+        self._families = families
+        self.weight, self.total = 0.0, np.zeros(families.n_statistics)
+
+    def update(self, batch: DenseBatch) -> None:
+        statistics = self._families.statistics(np.asarray(batch.rows, dtype=np.float64))
+        weights = np.ones(len(statistics)) if batch.weights is None else batch.weights
+        self.weight += float(weights.sum())
+        self.total = self.total + weights @ statistics
+
+
+class BaseSum(Additive):
+    """The part of the log-likelihood that no parameter enters."""
+
+    _sums = ("total",)
+
+    def __init__(self, families: Families) -> None:
+        self._families, self.total = families, 0.0
+
+    def update(self, batch: DenseBatch) -> None:
+        base = self._families.base(np.asarray(batch.rows, dtype=np.float64))
+        self.total += float(base.sum() if batch.weights is None else batch.weights @ base)
+
+
+def data_elsewhere(families: Families, source: OutOfCoreRows) -> Data:
+    """Statistics of rows of which only sums come back."""
+    sums = StatisticSums(families).update_all(source)
+    return Data(families, Elsewhere(families, source), sums.weight, sums.total / sums.weight)

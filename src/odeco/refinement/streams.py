@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,21 @@ class WordCounts(Additive):
         self.n_tokens += documents.n_tokens
 
 
+class SweepCounts(Additive):
+    """The word counts of a whole sweep, from those before: what a checkpoint keeps of it."""
+
+    _sums = ("counts", "n_tokens")
+
+    def __init__(self, before: Floats, eta: float, echo: bool) -> None:
+        self.before, self.eta, self.echo = before, eta, echo
+        self.counts: Floats = np.zeros_like(before)
+        self.n_tokens = 0.0
+
+    def update(self, batch: Batch) -> None:
+        """Sweeps change their topics from batch to batch: there is nothing to add one by one."""
+        raise NotImplementedError
+
+
 class WordTotals(Additive):
     """Weighted sums of the counts."""
 
@@ -165,10 +180,10 @@ class StreamedSweeps:
 
     def __init__(
         self, batches: Iterable[Batch | PartitionedCounts], start: Floats, alpha: Floats, method: str,
-        workspace: Workspace, *, remember: bool,
+        workspace: Workspace, *, remember: bool, checkpoint: Any = None,
     ) -> None:  # fmt: skip
         self._batches, self._alpha, self._method, self._remember = batches, alpha, method, remember
-        self._workspace = workspace
+        self._workspace, self._checkpoint = workspace, checkpoint
         self._documents: list[Documents] = []  # of the pass before, where they are remembered
         self._kept: list[Documents] = []
         first = next(iter(batches))
@@ -179,6 +194,19 @@ class StreamedSweeps:
 
     def sweep(self, word_counts: Floats, eta: float, *, echo: bool) -> Floats:
         """Word counts (d, width) of one pass over all batches, from those of the pass before."""
+        if self._checkpoint is None:
+            return self._sweep(word_counts, eta, echo)
+
+        def make(empty: SweepCounts) -> SweepCounts:
+            empty.counts = self._sweep(word_counts, eta, echo)
+            empty.n_tokens = self._n_tokens
+            return empty
+
+        kept = self._checkpoint.remember(SweepCounts(word_counts, eta, echo), make)
+        self._n_tokens = kept.n_tokens
+        return np.asarray(kept.counts)
+
+    def _sweep(self, word_counts: Floats, eta: float, echo: bool) -> Floats:
         total, read = self._n_tokens, 0.0
         fresh = np.zeros_like(self._start)
         for index, batch in enumerate(self._documents or self._batches):

@@ -13,7 +13,8 @@ from odeco.sources.base import Batch, Source, require_passes
 from odeco.sources.chunks import once
 from odeco.sources.counts import as_batch, is_block
 from odeco.sources.documents import damp_counts, every, weigh_by_length
-from odeco.sources.kinds import is_remote
+from odeco.sources.kinds import Checkpointed, OutOfCore, checkpointed, is_remote, out_of_core
+from odeco.sources.spark import from_spark
 from odeco.sources.streams import StreamSource
 
 __all__ = [
@@ -23,8 +24,11 @@ __all__ = [
     "StreamSource",
     "as_batch",
     "as_source",
+    "checkpointed",
     "damp_counts",
     "every",
+    "from_spark",
+    "out_of_core",
     "require_passes",
     "weigh_by_length",
 ]
@@ -53,6 +57,12 @@ def as_source(X: Any, batch_size: int = DEFAULT_BATCH_SIZE, sample_weight: Array
         return X
     if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}.")
+    if isinstance(X, OutOfCore):
+        return as_source(X.data, batch_size, sample_weight)
+    if isinstance(X, Checkpointed):
+        from odeco.sources.checkpoints import keep_counts
+
+        return keep_counts(as_source(X.data, batch_size, sample_weight), X)
     if is_remote(X):
         from odeco.sources.remote import remote_counts
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco.sources.base import Batch
-from odeco.sources.kinds import is_remote
+from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 
 # Integers up to here are exact in float32: counts in float32 take half the memory and nothing is lost.
 _EXACT_IN_FLOAT32 = 2**24
@@ -64,7 +64,7 @@ def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float6
 
 def is_block(X: Any) -> bool:
     """Whether X is a two-dimensional block of rows by itself: sparse, array or DataFrame."""
-    if is_remote(X):
+    if is_remote(X) or isinstance(X, (OutOfCore, Checkpointed)):
         return False
     return sparse.issparse(X) or hasattr(X, "__array__") or hasattr(X, "to_numpy")
 

@@ -6,7 +6,9 @@ float32 and float64 keep their type and, where they come as one array, their mem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weights
 from odeco.sources.counts import check_weights
-from odeco.sources.kinds import is_remote
+from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 
 Rows = NDArray[np.floating]
 
@@ -104,6 +106,15 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
         return X
     if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}.")
+    if isinstance(X, OutOfCore):
+        inner = X.data if isinstance(X.data, DenseSource) else as_dense_source(X.data, batch_size, sample_weight)
+        if isinstance(inner, OutOfCoreRows):
+            return inner
+        return OutOfCoreRows(lambda: inner, inner._batch_size, reiterable=inner.reiterable)
+    if isinstance(X, Checkpointed):
+        from odeco.sources.checkpoints import keep_rows
+
+        return keep_rows(as_dense_source(X.data, batch_size, sample_weight), X)
     if is_remote(X):
         from odeco.sources.remote import remote_rows
 
@@ -125,7 +136,7 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
 
 def is_matrix(X: Any) -> bool:
     """Whether X is one block of rows (array, DataFrame, nested lists of numbers) rather than several."""
-    if is_remote(X):
+    if is_remote(X) or isinstance(X, (OutOfCore, Checkpointed)):
         return False
     if hasattr(X, "shape") or hasattr(X, "to_numpy") or hasattr(X, "__array__"):
         return True
@@ -135,6 +146,57 @@ def is_matrix(X: Any) -> bool:
         return True
     first = X[0][0] if isinstance(X[0], tuple) and len(X[0]) == 2 else X[0]
     return not (isinstance(first, DenseBatch) or (hasattr(first, "shape") and len(first.shape) == 2))
+
+
+def first_rows(source: DenseSource, size: int) -> DenseBatch:
+    """The first rows: what origins and scales are chosen from."""
+    if isinstance(source, OutOfCoreRows) and hasattr(source, "partitions"):  # no more than these rows travel
+        return source.take(np.arange(min(size, source.n_rows)))
+    batch = next(iter(source))
+    return DenseBatch(batch.rows[:size], None if batch.weights is None else batch.weights[:size])
+
+
+class OutOfCoreRows(DenseSource):
+    """Rows of which nothing is kept but sums and small samples, wherever they are.
+
+    Estimators keep projected rows of other sources where these fit; of such a source they take sums only.
+    """
+
+    def add_to(self, sums: Any) -> Any:
+        """Add all rows to `sums`, which must be empty; one pass."""
+        from odeco.kernels.threads import sum_batches
+
+        return sum_batches(iter(self), partial(deepcopy, sums))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows; counting them may take a pass."""
+        if self._n_samples is None:
+            for _ in self:
+                pass
+        assert self._n_samples is not None
+        return self._n_samples
+
+    def take(self, rows: NDArray[np.intp]) -> DenseBatch:
+        """Some rows, given by their places, ascending."""
+        found, first = [], 0
+        for batch in self:
+            mine = rows[(rows >= first) & (rows < first + len(batch))] - first
+            if mine.size:
+                found.append(DenseBatch(batch.rows[mine], None if batch.weights is None else batch.weights[mine]))
+            first += len(batch)
+            if first > rows[-1]:
+                break
+        return join_batches(found)
+
+    def map(self, function: Callable[[DenseBatch], DenseBatch]) -> OutOfCoreRows:
+        """A source of ``function(batch)``."""
+        return OutOfCoreRows(lambda: map(function, self), self._batch_size, reiterable=self._reiterable)
+
+    def sample(self, size: int) -> DenseBatch:
+        """`size` rows, evenly spaced, or all of them."""
+        n = self.n_rows
+        return self.take(np.linspace(0, n - 1, size).astype(np.intp) if n > size else np.arange(n))
 
 
 def as_rows(X: Any) -> Rows:

@@ -1,9 +1,84 @@
-"""Which library a collection is of, found out without importing any."""
+"""What may be wrapped around data before they are given to `fit`, and which library a collection is of, found out
+without importing any.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfCore:
+    """Data of which nothing is kept but sums. Made by :func:`out_of_core`."""
+
+    data: Any = field(repr=False)
+
+
+def out_of_core(X: Any) -> OutOfCore:
+    """Say that nothing of the rows of X may be kept: `fit` then takes what it takes of Dask and Spark collections.
+
+    Mixtures and ICA otherwise keep rows projected to k dimensions where these fit into memory (a few hundred MB, see
+    docs/scaling.md), and refine on them. Topic models never keep documents of a stream.
+
+    Parameters
+    ----------
+    X : array, list of batches, function that returns a new iterator over batches, or a source
+    """
+    return X if isinstance(X, OutOfCore) else OutOfCore(X)
+
+
+@dataclass(eq=False)
+class Checkpointed:
+    """Data with a folder for the sums over them. Made by :func:`checkpointed`."""
+
+    data: Any = field(repr=False)
+    folder: Path
+    seconds: float
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.clear()
+
+    def clear(self) -> None:
+        """Remove the files: the next fit starts from nothing."""
+        for path in self.folder.glob("pass-*.odeco-moments"):
+            path.unlink()
+        (self.folder / "current.odeco-moments").unlink(missing_ok=True)
+        if self.folder.exists() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+def checkpointed(X: Any, folder: str | os.PathLike[str], *, seconds: float = 60.0) -> Checkpointed:
+    """Let `fit` write its sums into a folder every so many seconds, and go on from there when it is called again.
+
+    Repeat the same call after an interruption: the same data, the same parameters, `random_state` an integer. The
+    result is that of a fit that was not interrupted, to rounding. As a context manager, the files are removed when the
+    block ends without an error:
+
+        with checkpointed(read, "run.checkpoint") as data:
+            model.fit(data)
+
+    Parameters
+    ----------
+    X : anything that `fit` takes, but not an iterator
+        Of a Dask or Spark collection whole passes are kept, not parts of them: the engine repeats what is lost.
+    folder : path
+        Made where it is not there. One file per pass, as large as its sums: O(d k) numbers.
+    seconds : float
+        How long a process works before it writes again.
+    """
+    if not (isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 <= seconds < float("inf")):
+        raise ValueError(f"seconds must be a number of at least 0, got {seconds!r}.")
+    if isinstance(X, Iterator):
+        raise ValueError("an iterator can be read only once: pass a function that returns a new iterator at each call.")
+    return Checkpointed(X, Path(folder), float(seconds))
 
 
 @dataclass(frozen=True, eq=False)

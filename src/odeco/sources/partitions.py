@@ -8,16 +8,16 @@ tree. Which engine does it is the business of `Partitions`; `odeco.sources.dask`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.sources.base import Batch, Source
-from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource
+from odeco.sources.base import Batch
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, OutOfCoreRows, join_batches
 from odeco.sources.streams import StreamSource
 
 Result = TypeVar("Result")
@@ -93,6 +93,7 @@ class Partitioned(ABC):
     partitions: Partitions
     pieces: Sequence[Piece] | None
     functions: tuple[Callable[[Any], Any], ...]
+    checkpoint: Any = None
 
     @abstractmethod
     def _restricted(self, pieces: Sequence[Piece] | None, functions: tuple[Callable[[Any], Any], ...]) -> Self:
@@ -104,13 +105,25 @@ class Partitioned(ABC):
 
     def add_to(self, sums: SomeSums) -> SomeSums:
         """Add all rows to `sums`, which must be empty; one pass, made where the rows are."""
+        if self.checkpoint is not None:
+            kept: SomeSums = self.checkpoint.remember(sums, self._add_to)
+            return kept
+        return self._add_to(sums)
+
+    def _add_to(self, sums: SomeSums) -> SomeSums:
         total = self.partitions.fold(SumRows(self._reader(), sums), merge_sums, self._places())
         found: SomeSums = _unpacked(sums, total)
         return found
 
+    def keeping(self, checkpoint: Any) -> Self:
+        """The same source, with the sums of its passes kept (`odeco.sources.checkpoints`)."""
+        kept = copy(self)
+        kept.checkpoint = checkpoint
+        return kept
+
     def map(self, function: Callable[[Any], Any]) -> Self:
         """A source of ``function(batch)``."""
-        return self._restricted(self.pieces, (*self.functions, function))
+        return self._restricted(self.pieces, (*self.functions, function)).keeping(self.checkpoint)
 
     @property
     def n_rows(self) -> int:
@@ -123,7 +136,7 @@ class Partitioned(ABC):
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """The source of some rows, given by their places in the whole, ascending."""
-        return self._restricted(self.partitions.find(rows), self.functions)
+        return self._restricted(self.partitions.find(rows), self.functions).keeping(self.checkpoint)
 
     def windows(self, size: int) -> Iterator[Self]:
         """Sources of `size` rows each, one after the other, wherever partitions begin and end."""
@@ -260,8 +273,12 @@ class PartitionedCounts(Partitioned, StreamSource):
         return Partitioned.map(self, function)
 
 
-class PartitionedRows(Partitioned, DenseSource):
+class PartitionedRows(Partitioned, OutOfCoreRows):
     """Dense rows in partitions."""
+
+    def take(self, rows: NDArray[np.intp]) -> DenseBatch:
+        """Some rows, brought here."""
+        return join_batches(self.only(rows).collect())
 
     def __init__(
         self,
@@ -274,7 +291,7 @@ class PartitionedRows(Partitioned, DenseSource):
         pieces: Sequence[Piece] | None = None,
         functions: tuple[Callable[[Any], Any], ...] = (),
     ) -> None:
-        DenseSource.__init__(self, self._fetch, batch_size)
+        OutOfCoreRows.__init__(self, self._fetch, batch_size)
         self.partitions, self.pieces, self.functions, self.check = partitions, pieces, functions, check
         self._n_features, self._dtype = n_features, np.dtype(dtype)
 
@@ -304,13 +321,3 @@ def cut_dense(batch: DenseBatch, rows: Rows) -> DenseBatch:
 def is_elsewhere(source: Any) -> bool:
     """Whether sums over a source are made where its rows are."""
     return hasattr(source, "add_to")
-
-
-def one_by_one(batches: Iterable[Any], sums: Any) -> Any:
-    """``sums`` updated with all batches, here."""
-    for batch in batches:
-        sums.update(batch)
-    return sums
-
-
-__all__ = ["Partitioned", "PartitionedCounts", "PartitionedRows", "Partitions", "Piece", "Source", "is_elsewhere"]

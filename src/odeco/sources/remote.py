@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, as_rows
 from odeco.sources.kinds import is_dask
 from odeco.sources.partitions import ALL, PartitionedCounts, PartitionedRows, Partitions, Piece, Rows, n_rows_of
 from odeco.sources.spark import open_spark
+from odeco.sources.tables import ColumnSummary, Schema, summarize_columns
 
 
 def remote_counts(X: Any, batch_size: int, sample_weight: ArrayLike | None = None) -> PartitionedCounts:
@@ -33,6 +36,56 @@ def remote_rows(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: Array
         width, dtype = first.n_features, first.rows.dtype
     kept = np.dtype(dtype) if np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
     return PartitionedRows(partitions, width, kept, batch_size, check=check_rows)
+
+
+class PartitionedTable(PartitionedRows):
+    """Rows of a table in partitions."""
+
+    schema: Schema
+
+
+def remote_table(
+    X: Any, family: str | Sequence[str], sample_weight: ArrayLike | None, *, schema: Schema | None,
+    names: Sequence[str] | None, batch_size: int,
+) -> PartitionedTable:  # fmt: skip
+    """A Dask or Spark table whose columns have families; without a schema, a pass finds it out."""
+    partitions, _, _ = _open(X, sample_weight)
+    if schema is None:
+        labels = list(X.columns) if names is None and hasattr(X, "columns") else names
+        labels = None if labels is None else [str(label) for label in labels]
+        found = partitions.fold(partial(_summarize, family, labels), _merge_summaries, partitions.everything())
+        if found is None:
+            raise ValueError("X is empty: no partition has any rows.")
+        schema = Schema(tuple(summary.column() for summary in found))
+    table = PartitionedTable(partitions, len(schema), np.float64, batch_size, check=partial(_check_table, schema))
+    table.schema = schema
+    return table
+
+
+def _summarize(family: Any, names: Any, partition: Any, rows: Rows) -> list[ColumnSummary] | None:
+    if n_rows_of(partition) == 0:
+        return None
+    return summarize_columns([partition[0] if isinstance(partition, tuple) else partition], family, names)
+
+
+def _merge_summaries(parts: Sequence[list[ColumnSummary] | None]) -> list[ColumnSummary] | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    if len({len(part) for part in known}) > 1:
+        raise ValueError(f"partitions differ in their number of columns: {sorted({len(part) for part in known})}.")
+    total = deepcopy(known[0])
+    for part in known[1:]:
+        for summary, other in zip(total, part, strict=True):
+            summary.merge(other)
+    return total
+
+
+def _check_table(schema: Schema, partition: Any) -> DenseBatch:
+    if isinstance(partition, tuple):
+        values = schema.read(partition[0])
+        return DenseBatch(values, _weights(partition[1], len(values)))
+    return DenseBatch(schema.read(partition))
 
 
 def _open(X: Any, sample_weight: ArrayLike | None) -> tuple[Partitions, int | None, Any]:

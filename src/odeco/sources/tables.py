@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
-from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, is_matrix
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, OutOfCoreRows, is_matrix
+from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 
 Floats = NDArray[np.float64]
 
@@ -98,6 +99,18 @@ class ColumnSummary:
             present = present if present.size > _MOST_CATEGORIES else np.unique(known)
         self.values |= set(present.tolist())
         self.overflow = len(self.values) > 10 * _MOST_CATEGORIES
+
+    def merge(self, other: ColumnSummary) -> None:
+        """Take over what has been seen elsewhere."""
+        self.values |= other.values
+        self.labels |= other.labels
+        self.boolean |= other.boolean
+        self.missing |= other.missing
+        self.integers &= other.integers
+        self.whole &= other.whole
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.declared = self.declared if other.declared is None else other.declared
+        self.overflow |= other.overflow or len(self.values) > 10 * _MOST_CATEGORIES
 
     def column(self) -> Column:
         """The column under its family, or under the one that its values suggest."""
@@ -212,6 +225,13 @@ class Schema:
 
 def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None) -> Schema:
     """One pass over raw batches: the family and the categories of every column."""
+    return Schema(tuple(summary.column() for summary in summarize_columns(batches, family, names)))
+
+
+def summarize_columns(
+    batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None
+) -> list[ColumnSummary]:
+    """What is to be seen of every column."""
     summaries: list[ColumnSummary] = []
     for batch in batches:
         rows = batch[0] if isinstance(batch, tuple) and len(batch) == 2 else batch
@@ -226,7 +246,7 @@ def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Seq
             summary.update(part)
     if not summaries:
         raise ValueError("X is empty: the source gave no batches.")
-    return Schema(tuple(summary.column() for summary in summaries))
+    return summaries
 
 
 def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
@@ -279,6 +299,14 @@ class TableSource(DenseSource):
         return super()._check(item)
 
 
+class OutOfCoreTable(OutOfCoreRows):
+    """Rows of a table, of which nothing is kept but sums."""
+
+    def __init__(self, schema: Schema, read: Callable[[], Iterable[Any]]) -> None:
+        super().__init__(read)
+        self.schema = schema
+
+
 def open_table(
     X: Any,
     family: str | Sequence[str] = "auto",
@@ -287,11 +315,23 @@ def open_table(
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
     batch_size: int = DENSE_BATCH_SIZE,
-) -> TableSource:
+) -> Any:
     """A source of a table's rows: one matrix or DataFrame, a list of them, or a function that returns an iterator."""
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if isinstance(X, TableSource):
+    if isinstance(X, TableSource) or hasattr(X, "schema"):
         return X
+    if is_remote(X):
+        from odeco.sources.remote import remote_table
+
+        return remote_table(X, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
+    if isinstance(X, OutOfCore):
+        inner = open_table(X.data, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
+        return inner if isinstance(inner, OutOfCoreRows) else OutOfCoreTable(inner.schema, lambda: inner)
+    if isinstance(X, Checkpointed):
+        from odeco.sources.checkpoints import keep_rows
+
+        inner = open_table(X.data, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
+        return keep_rows(inner, X)
     if is_matrix(X):
         trusted = schema is None
         schema = schema or infer_schema([X], family, names)
