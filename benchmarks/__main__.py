@@ -1,16 +1,17 @@
 """`python -m benchmarks NAME`: measure, write the result file, then the tables and figures made from it.
 
-`python -m benchmarks all` does so for every name, each in a process of its own; with `--quick` it prints those
-that have every model in them, small.
+`python -m benchmarks all` does so for every name, each section in a process of its own; with `--quick` it prints those
+benchmarks that have every model in them, small.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,6 +37,7 @@ def main(
     quick: Annotated[bool, typer.Option(help="Fewer seeds and sizes; prints, writes nothing.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Measure these sections; the others stay as stored.")] = None,
     report_only: Annotated[bool, typer.Option(help="Rewrite tables and figures from the stored results.")] = False,
+    raw: Annotated[bool, typer.Option(help="Print the result as JSON; write nothing.")] = False,
 ) -> None:
     if name == "all":
         raise typer.Exit(everything(quick=quick, report_only=report_only))
@@ -46,31 +48,54 @@ def main(
         bench.report(harness.load(name))
         return
     result = bench.run(quick=quick, only=only) if only else bench.run(quick=quick)
-    if quick:
+    if raw:
+        print(json.dumps(result))
+    elif quick:
         print(bench.docs_tables(result))
-        return
-    if only:
-        result = harness.stored(name) | result
+    else:
+        publish(name, harness.stored(name) | result if only else result)
+
+
+def publish(name: str, result: dict[str, Any]) -> None:
+    """The result file, then what is made from it."""
+    bench = import_module(f"benchmarks.{name}")
     harness.save(name, result)
     bench.report(result)
     print(bench.docs_tables(result))
 
 
 def everything(*, quick: bool, report_only: bool) -> int:
-    """Each benchmark in its own process, one after the other; the number of those that failed."""
+    """One benchmark after the other, each section in its own process; the number of benchmarks that failed."""
     failed = []
     for name in QUICK if quick else NAMES:
         if report_only and not harness.stored(name):
             continue
-        options = [*(["--quick"] if quick else []), *(["--report-only"] if report_only else [])]
         start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-m", "benchmarks", name, *options], cwd=harness.ROOT, check=False)
-        state = "done" if done.returncode == 0 else "FAILED"
+        try:
+            if quick or report_only:
+                option = "--quick" if quick else "--report-only"
+                subprocess.run([sys.executable, "-m", "benchmarks", name, option], cwd=harness.ROOT, check=True)
+            else:
+                publish(name, by_section(name))
+            state = "done"
+        except subprocess.CalledProcessError:  # its own message is on the screen; the others go on
+            failed.append(name)
+            state = "FAILED"
         print(f"== {name}: {state} in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-        failed += [name] * (done.returncode != 0)
     if failed:
         print(f"== failed: {', '.join(failed)}", file=sys.stderr)
     return len(failed)
+
+
+def by_section(name: str) -> dict[str, Any]:
+    """The result of a benchmark, put together from processes that measure one section each."""
+    sections = [getattr(s, "__name__", s) for s in getattr(import_module(f"benchmarks.{name}"), "SECTIONS", ())]
+    if not sections:
+        return dict(harness.child("benchmarks", name, "--raw"))
+    result: dict[str, Any] = {}
+    for section in sections:
+        result |= harness.child("benchmarks", name, "--raw", "--only", section)
+    return result
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from importlib import import_module
 
 import pytest
 
+from benchmarks import __main__ as main
 from benchmarks import curves, harness, overview, scaling, stages
 from benchmarks.cases import CASES
 
@@ -139,6 +140,30 @@ def test_a_stage_within_another_is_counted_for_the_inner_one_alone():
     assert spent["benchmarks.harness:markdown_table"] >= 0.01
     assert sum(spent.values()) <= whole  # nothing was counted twice
     assert not hasattr(harness.slope, "__wrapped__")  # and the functions are themselves again
+
+
+def test_sections_are_measured_in_processes_of_their_own(monkeypatch):
+    asked = []
+
+    def child(module, *arguments, cache=None):
+        asked.append((module, *arguments))
+        return {"quick": False, arguments[-1]: 1}
+
+    monkeypatch.setattr(harness, "child", child)
+    merged = main.by_section("gaussian_mixture")
+    sections = list(import_module("benchmarks.gaussian_mixture").SECTIONS)
+    assert asked == [("benchmarks", "gaussian_mixture", "--raw", "--only", section) for section in sections]
+    assert merged == {"quick": False} | dict.fromkeys(sections, 1)
+    asked.clear()
+    main.by_section("overview")  # makes its own processes
+    assert asked == [("benchmarks", "overview", "--raw")]
+
+
+@pytest.mark.parametrize("name", main.NAMES)
+def test_every_benchmark_measures_and_reports(name):
+    bench = import_module(f"benchmarks.{name}")
+    assert all(callable(getattr(bench, function)) for function in ("run", "report", "docs_tables"))
+    assert name in main.QUICK or f"bench-{name.replace('_', '-')}:" in (harness.ROOT / "Makefile").read_text()
 
 
 def test_the_slope_of_a_power_is_its_exponent():
