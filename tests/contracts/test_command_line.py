@@ -4,6 +4,7 @@ Every model is fitted, and every command run, in a process of its own; what rema
 """
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,6 @@ from odeco.cli.models import MODELS
 from odeco.persistence import load_with_metadata
 from odeco.persistence.learned import LEARNED
 from tests.command_line import FITS, call, run, write_rows, written
-
-pytest.importorskip("odeco.text")
 
 
 @dataclass(frozen=True)
@@ -166,6 +165,37 @@ def test_options_reach_the_estimator_and_the_vectorizer(fitted: dict[str, Fitted
     model = saved.model
     assert (model.alpha0, model.refine, model.random_state, model.n_features_in_) == (0.5, None, 3, 8)
     assert not {"fish", "bread"} & set(saved.metadata["vocabulary"])
+
+
+def choices() -> list[tuple[str, str, str]]:
+    """Every value of every option of a model that has a list of them, as its help gives it."""
+    found = []
+    for name, model in MODELS.items():
+        for setting in model.settings:
+            info = setting.annotation.__metadata__[0]
+            listed = re.search(r"\(([\w, -]+)\)$", info.help)
+            found += [(name, info.default, value) for value in listed[1].split(", ")] if listed else []
+    return found
+
+
+# Noise that is equal in all channels is told from sources by further channels; answers are no numbers, numbers no counts.
+REFUSED = {("ica", "isotropic"), *(("product-mixture", kind) for kind in ("gaussian", "bernoulli", "poisson"))}
+REFUSED |= {("multiview", kind) for kind in ("bernoulli", "poisson", "multinomial")}
+
+
+@pytest.mark.parametrize(("name", "flag", "value"), choices())
+def test_every_choice_gives_a_model_or_a_reason(
+    fitted: dict[str, Fitted], tmp_path: Path, name: str, flag: str, value: str
+) -> None:
+    arguments = [fitted[name].data if each == "FILE" else each for each in FITS[name][0]]
+    out = tmp_path / "model.odeco"
+    done = call("fit", name, *arguments, flag, value, "--out", out, "-q")
+    if (name, value) in REFUSED:
+        assert (done.returncode, done.stderr.count("odeco: error: ")) == (1, 1)
+        assert not out.exists()
+    else:
+        assert done.returncode == 0, done.stderr
+        assert call("show", out).returncode == 0
 
 
 def test_convert_counts_there_and_back(fitted: dict[str, Fitted], tmp_path: Path) -> None:

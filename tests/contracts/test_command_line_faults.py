@@ -14,8 +14,6 @@ import pytest
 
 from tests.command_line import call, run, write_rows, written
 
-pytest.importorskip("odeco.text")
-
 
 def check_fault(done: object, *said: str, code: int = 1) -> None:
     assert done.returncode == code, done.stderr  # type: ignore[attr-defined]

@@ -7,12 +7,15 @@ which makes one) and the stage that counts the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odeco.cli.console import Stage
 from odeco.cli.data import Data, Options, held, joined_rows, joined_views
+
+if TYPE_CHECKING:
+    from odeco.text import Vectorizer
 
 # Words in more than half of the documents are the grammar of their language rather than anyone's topic.
 MAX_DF = 0.5
@@ -49,7 +52,7 @@ def read_counts(paths: Sequence[str], options: Options, known: Options, stage: S
 class _Watched:
     """A vectorizer whose reading of the texts, the longest stage of many fits, is seen by a stage."""
 
-    def __init__(self, vectorizer: Any, stage: Stage) -> None:
+    def __init__(self, vectorizer: Vectorizer, stage: Stage) -> None:
         self._vectorizer, self._stage = vectorizer, stage
 
     def __getattr__(self, name: str) -> Any:
@@ -64,9 +67,9 @@ def _flag(name: str) -> str:
     return "max-words" if name == "max_features" else name.replace("_", "-")
 
 
-def _vectorizer(options: Options, known: Options) -> Any:
+def _vectorizer(options: Options, known: Options) -> Vectorizer:
     """The vectorizer of the model, or one with the options of the command."""
-    from odeco.text import Vectorizer  # type: ignore[import-not-found, unused-ignore]
+    from odeco.text import Vectorizer
 
     if known.get("text") is not None:
         return Vectorizer.from_dict(known["text"], known["vocabulary"])

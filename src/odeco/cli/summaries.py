@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import odeco
+from odeco.cli.inputs import READERS
 from odeco.cli.saved import Saved
 from odeco.plots.chains import transitions
 from odeco.plots.crowds import annotators
@@ -45,7 +46,7 @@ def summary(saved: Saved, top: int) -> str:
     found = parts(saved, top)
     head = [f"{type(estimator).__name__}: {len(found)} {model.parts}"]
     if fitted.get("rows"):
-        head[0] += f", fitted to {fitted['rows']:,} rows in {fitted['seconds']:.1f} s"
+        head[0] += f", fitted to {fitted['rows']:,} {READERS[model.reads].rows} in {fitted['seconds']:.1f} s"
     if "command" in fitted:
         head.append(fitted["command"])
     lines = [*head, "", *_table(model.part, found)]
@@ -150,12 +151,16 @@ def _states(saved: Saved, top: int) -> list[Part]:
 
 
 def _classes(saved: Saved, top: int) -> list[Part]:
-    """Classes of a crowd, and what its annotators say of each on average."""
+    """Classes of a crowd, and the labels that its annotators give to each on average."""
     estimator = saved.estimator
     said = np.asarray(estimator.confusion_).mean(axis=0)
     labels = np.asarray(estimator.given_labels_).tolist()
     return [
-        Part(str(label), {"share": float(estimator.weights_[i])}, _chosen(labels, said[i], np.argsort(-said[i])[:top]))
+        Part(
+            str(label),
+            {"share": float(estimator.weights_[i])},
+            [{"name": str(labels[j]), "said": float(said[i, j])} for j in np.argsort(-said[i], kind="stable")[:top]],
+        )
         for i, label in enumerate(np.asarray(estimator.classes_).tolist())
     ]
 
@@ -212,6 +217,8 @@ def _item_words(items: Sequence[Mapping[str, Any]]) -> str:
             shown.append(f"{item['name']} {item['mean']:.3g} ± {item['deviation']:.2g}")
         elif "weight" in item:
             shown.append(f"{item['name']} {item['weight']:+.3g}")
+        elif "said" in item:
+            shown.append(f"{item['name']} {100 * item['said']:.0f} %")
         elif " = " in item["name"]:
             shown.append(f"{item['name']} ({100 * item['probability']:.0f} %)")
         else:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from odeco.cli.console import Stages
+from odeco.cli.inputs import READERS
 from odeco.cli.options import COLUMN, DEBUG, FORMAT, MODEL_FILE, QUIET, check_output
 
 
@@ -54,4 +55,5 @@ def transform(
         stage.done = f"read {named}: {data.format}"
     with stages.stage(f"writing {out}") as stage:
         write_table(out, stage.watch(lambda: answers(saved.model, saved.estimator, data))())
-        stage.done = f"wrote {out}: the {saved.model.parts} of {stage.rows:,} rows"
+        what = f"the {saved.model.parts} of {stage.rows:,} {READERS[saved.model.reads].rows}"
+        stage.done = f"wrote {'stdout' if str(out) == '-' else out}: {what}"

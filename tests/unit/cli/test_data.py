@@ -11,8 +11,6 @@ from odeco.cli.inputs import READERS, read
 from odeco.persistence import load_with_metadata
 from tests.command_line import FITS, call, written
 
-pytest.importorskip("odeco.text")
-
 
 @pytest.mark.parametrize("name", ["lda", "gaussian-mixture", "product-mixture", "multiview", "ica"])
 def test_a_file_too_large_to_keep_gives_the_same_model(
