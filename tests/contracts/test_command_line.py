@@ -178,7 +178,7 @@ def choices() -> list[tuple[str, str, str]]:
     return found
 
 
-# Noise that is equal in all channels is told from sources by further channels; answers are no numbers, numbers no counts.
+# Noise that is equal in all channels is told by further channels; answers are no numbers, and numbers no counts.
 REFUSED = {("ica", "isotropic"), *(("product-mixture", kind) for kind in ("gaussian", "bernoulli", "poisson"))}
 REFUSED |= {("multiview", kind) for kind in ("bernoulli", "poisson", "multinomial")}
 
