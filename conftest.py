@@ -17,7 +17,7 @@ documents = Sybil(
 )
 docstrings = Sybil(
     parsers=[DocTestParser()],
-    pattern="src/**/*.py",
+    patterns=["src/**/*.py", "src/odeco/*/*.py"],
     document_types={".py": PythonDocStringDocument},
 )
 pytest_collect_file = SybilCollection([documents, docstrings]).pytest()
