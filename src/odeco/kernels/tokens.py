@@ -3,13 +3,13 @@
 A *lexicon* gives every distinct word and n-gram a number, by a hash table with open addressing. It is three arrays:
 
     slots   (2^b,) int32   the number of an entry, -1 where free
-    entries (m, 4) int64   hash; of a word: 1, where it begins in `letters`, its length;
+    entries (m, 4) int64   hash; of a word: 1, where it begins in `spelling`, its letters;
                            of an n-gram: n, the number of all but its last word, the number of its last word
-    letters (c,) uint32    the code points of all words, one after the other
+    spelling (c,) uint64   all words, one after the other, three letters (code points of 21 bits) in a number
 
 Entries are compared by what they are, not by their hashes alone: no two words are ever taken for one. `used` counts
-entries and letters. A loop that finds no room returns before it has changed anything for the token at hand, and goes on
-from there when it is called with more.
+entries and numbers of `spelling`. A loop that finds no room returns before it has changed anything for the token at
+hand, and goes on from there when it is called with more.
 """
 
 from __future__ import annotations
@@ -24,54 +24,96 @@ Ints = NDArray[np.integer]
 Lexicon = tuple[Ints, Ints, Ints]
 
 _OPTIONS = {"cache": True, "nogil": True}
-# Inlined before it is compiled: a call of its own counts references to each array, which takes longer than the look-up.
-_INLINE = {**_OPTIONS, "inline": "always"}
-_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
-_MIX, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)  # ... and MurmurHash's last step
+_SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
+_MIX, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)  # the last step of MurmurHash
+_LETTER = np.uint64(21)
 
 
 @njit(**_OPTIONS)
-def tokenize(
-    text: Ints, ends: Ints, letter_of: Ints, lexicon: Lexicon, used: Ints, n_stop: int, frozen: bool,
-    tokens: Ints, token_ends: Ints, state: Ints,
-) -> bool:  # fmt: skip
-    """Numbers of the tokens of documents: runs of two word characters or more. True when all is done.
+def spell_tokens(
+    text: Ints, ends: Ints, letter_of: Ints, digests: Ints, lengths: Ints, spelling: Ints, token_ends: Ints
+) -> int:
+    """The tokens of documents, runs of two word characters or more: hash, length and spelling. Returns their number.
 
-    `letter_of` maps a code point to its letter (in lower case, say), 0 where it is no word character. The first
-    `n_stop` entries are stop words, which are left out. `frozen`: unknown words get -1 and the lexicon stays as it is.
-    `state` is where to go on: document, position in the text, tokens written.
+    `letter_of` maps a code point to its letter (in lower case, say), 0 where it is no word character.
     """
-    slots, entries, letters = lexicon
-    document, at, n_tokens = state
-    word = np.empty(_longest(ends), np.uint32)
-    while document < ends.size:
+    n, size, at = 0, 0, 0
+    for document in range(ends.size):
         end = ends[document]
         while at < end:
-            length, key = 0, _SEED
+            begin, place, filled, three, key = at, size, 0, np.uint64(0), _SEED
             while at < end:
                 letter = letter_of[text[at]]
                 if letter == 0:
                     break
-                word[length] = letter
-                key = (key ^ np.uint64(letter)) * _PRIME
-                length, at = length + 1, at + 1
+                three = (three << _LETTER) | np.uint64(letter)
+                filled, at = filled + 1, at + 1
+                if filled == 3:
+                    spelling[place], key = three, (key ^ three) * _FACTOR
+                    place, filled, three = place + 1, 0, np.uint64(0)
+            length = at - begin
             at += 1
             if length < 2:
                 continue
-            key = _mixed(key)
-            slot, entry = _find_word(word, length, key, slots, entries, letters)
-            if entry < 0 and not frozen:
-                if used[0] >= len(entries) or used[1] + length > letters.size:
-                    state[0], state[1], state[2] = document, at - 1 - length, n_tokens
-                    return False
-                entry = _add_word(word, length, slot, key, slots, entries, letters, used)
-            if entry < 0 or entry >= n_stop:
-                tokens[n_tokens] = entry
-                n_tokens += 1
-        token_ends[document] = n_tokens
-        document, at = document + 1, end
-    state[2] = n_tokens
+            if filled:
+                spelling[place], key = three, (key ^ three) * _FACTOR
+                place += 1
+            digests[n], lengths[n] = _mixed(key), length
+            n, size = n + 1, place
+        token_ends[document] = n
+        at = end
+    return n
+
+
+@njit(**_OPTIONS)
+def number_words(
+    digests: Ints, lengths: Ints, words: Ints, lexicon: Lexicon, used: Ints, frozen: bool, numbers: Ints, state: Ints
+) -> bool:
+    """Numbers of words, given by hash, length and spelling (one after the other in `words`). True when all is done.
+
+    New words are added; `frozen`: they get -1 and the lexicon stays as it is. `state` is where to go on: word, place in
+    `words`.
+    """
+    slots, entries, spelling = lexicon
+    mask = slots.size - 1
+    begin = state[1]
+    for w in range(state[0], digests.size):
+        digest, length = digests[w], lengths[w]
+        size = (length + 2) // 3
+        slot = digest & mask
+        entry = np.int64(slots[slot])
+        while entry >= 0:
+            if entries[entry, 0] == digest and entries[entry, 1] == 1 and entries[entry, 3] == length:
+                i, start = 0, entries[entry, 2]
+                while i < size and spelling[start + i] == words[begin + i]:
+                    i += 1
+                if i == size:
+                    break
+            slot = (slot + 1) & mask
+            entry = np.int64(slots[slot])
+        if entry < 0 and not frozen:
+            if used[0] >= len(entries) or used[1] + size > spelling.size:
+                state[0], state[1] = w, begin
+                return False
+            spelling[used[1] : used[1] + size] = words[begin : begin + size]
+            entry = _add(slots, entries, used, slot, digest, 1, used[1], length)
+            used[1] += size
+        numbers[w] = entry
+        begin += size
     return True
+
+
+@njit(**_OPTIONS)
+def drop_stop_words(numbers: Ints, token_ends: Ints, n_stop: int) -> int:
+    """Take the first `n_stop` entries out of the tokens of documents, in place. The number of those that stay."""
+    n, start = 0, 0
+    for document in range(token_ends.size):
+        for at in range(start, token_ends[document]):
+            if numbers[at] < 0 or numbers[at] >= n_stop:
+                numbers[n] = numbers[at]
+                n += 1
+        start, token_ends[document] = token_ends[document], n
+    return n
 
 
 @njit(**_OPTIONS)
@@ -107,28 +149,28 @@ def join_grams(
 
 @njit(**_OPTIONS)
 def count_documents(
-    tokens: Ints, token_ends: Ints, last: Ints, place: Ints, totals: Ints, n_before: int,
-    entries: Ints, counts: Ints, row_ends: Ints,
-) -> int:  # fmt: skip
+    tokens: Ints, token_ends: Ints, n_stop: int, n_before: int, tally: Ints, entries: Ints, counts: Ints, row_ends: Ints
+) -> int:
     """Each document's distinct entries and how often they occur, in the order of their first occurrence.
 
-    `last` and `place` (m,) remember the last document of an entry and where its count stands; `n_before` documents came
-    before these. `totals` (m, 2) gains documents and occurrences of each entry. Returns the number of counts.
+    Unknown words (-1) and the first `n_stop` entries are left out. `n_before` documents came before these. `tally`
+    (m, 4) remembers of each entry its last document (from 1), the place of its count there, its documents and its
+    occurrences. Returns the number of counts.
     """
     size, start = 0, 0
     for document in range(token_ends.size):
         stamp = n_before + document + 1
         for at in range(start, token_ends[document]):
             entry = tokens[at]
-            if entry < 0:
+            if entry < n_stop:
                 continue
-            if last[entry] != stamp:
-                last[entry], place[entry] = stamp, size
+            if tally[entry, 0] != stamp:
+                tally[entry, 0], tally[entry, 1] = stamp, size
+                tally[entry, 2] += 1
                 entries[size], counts[size] = entry, 0
-                totals[entry, 0] += 1
                 size += 1
-            counts[place[entry]] += 1
-            totals[entry, 1] += 1
+            counts[tally[entry, 1]] += 1
+            tally[entry, 3] += 1
         start = token_ends[document]
         row_ends[document] = size
     return size
@@ -177,23 +219,6 @@ def sorted_rows(
 
 
 @njit(**_OPTIONS)
-def add_words(letters: Ints, ends: Ints, lexicon: Lexicon, used: Ints, numbers: Ints) -> None:
-    """Numbers of words that are given by their letters; those that are new are added, and there must be room."""
-    slots, known, all_letters = lexicon
-    start = 0
-    for w in range(ends.size):
-        word = letters[start : ends[w]]
-        key = _SEED
-        for letter in word:
-            key = (key ^ np.uint64(letter)) * _PRIME
-        key = _mixed(key)
-        slot, numbers[w] = _find_word(word, word.size, key, slots, known, all_letters)
-        if numbers[w] < 0:
-            numbers[w] = _add_word(word, word.size, slot, key, slots, known, all_letters, used)
-        start = ends[w]
-
-
-@njit(**_OPTIONS)
 def add_grams(words: Ints, ends: Ints, lexicon: Lexicon, used: Ints, numbers: Ints) -> None:
     """Numbers of n-grams that are given by the numbers of their words; there must be room for all their parts."""
     slots, entries, _ = lexicon
@@ -206,20 +231,16 @@ def add_grams(words: Ints, ends: Ints, lexicon: Lexicon, used: Ints, numbers: In
 
 
 @njit(**_OPTIONS)
-def merge_entries(other: Lexicon, n_other: int, lexicon: Lexicon, used: Ints, renamed: Ints) -> None:
-    """Add the entries of another lexicon, for which there must be room; `renamed` gets their numbers in this one."""
-    slots, entries, letters = lexicon
-    others, other_letters = other[1], other[2]
-    for entry in range(n_other):
-        key, n, first, second = others[entry]
-        if n > 1:  # its parts have smaller numbers: they are there already
-            prefix, last = np.int64(renamed[first]), np.int64(renamed[second])
-            renamed[entry] = _gram(prefix, last, n, slots, entries, used, False)
-            continue
-        word = other_letters[first : first + second]
-        slot, renamed[entry] = _find_word(word, second, key, slots, entries, letters)
-        if renamed[entry] < 0:
-            renamed[entry] = _add_word(word, second, slot, key, slots, entries, letters, used)
+def merge_grams(other: Ints, lexicon: Lexicon, used: Ints, renamed: Ints) -> None:
+    """Add the n-grams of another lexicon's entries, for which there must be room.
+
+    `renamed` has the numbers of its words here, and gets those of its n-grams; their parts come before them.
+    """
+    slots, entries, _ = lexicon
+    for entry in range(len(other)):
+        n, prefix, word = other[entry, 1], other[entry, 2], other[entry, 3]
+        if n > 1:
+            renamed[entry] = _gram(renamed[prefix], renamed[word], n, slots, entries, used, False)
 
 
 @njit(**_OPTIONS)
@@ -233,55 +254,22 @@ def rehash(entries: Ints, n: int, slots: Ints) -> None:
         slots[slot] = entry
 
 
-@njit(**_INLINE)
-def _longest(ends: Ints) -> int:
-    longest, start = 0, 0
-    for end in ends:
-        longest, start = max(longest, end - start), end
-    return longest
-
-
-@njit(**_INLINE)
+@njit(**_OPTIONS)
 def _mixed(key: Any) -> Any:
-    """The hash with low bits that depend on all others (slots are chosen by them), as a signed number."""
-    key = (key ^ (key >> _HALF)) * _MIX
-    return np.int64(key ^ (key >> _HALF))
+    """The hash with low bits that depend on all others (slots are chosen by them), as a signed number.
+
+    Signed numbers need a name of their own: numba makes floats of a name that is once signed and once not.
+    """
+    mixed = (key ^ (key >> _HALF)) * _MIX
+    return np.int64(mixed ^ (mixed >> _HALF))
 
 
-@njit(**_INLINE)
-def _find_word(word: Ints, length: int, key: int, slots: Ints, entries: Ints, letters: Ints) -> Any:
-    """The slot of a word, and its number; -1 where it is unknown, and then the slot is free for it."""
-    mask = slots.size - 1
-    slot = key & mask
-    while slots[slot] >= 0:
-        entry = slots[slot]
-        if entries[entry, 0] == key and entries[entry, 1] == 1 and entries[entry, 3] == length:
-            i, start = 0, entries[entry, 2]
-            while i < length and letters[start + i] == word[i]:
-                i += 1
-            if i == length:
-                return slot, np.int64(entry)
-        slot = (slot + 1) & mask
-    return slot, np.int64(-1)
-
-
-@njit(**_INLINE)
-def _add_word(
-    word: Ints, length: int, slot: int, key: int, slots: Ints, entries: Ints, letters: Ints, used: Ints
-) -> Any:
-    start = used[1]
-    for i in range(length):
-        letters[start + i] = word[i]
-    used[1] += length
-    return _add(slots, entries, used, slot, key, 1, start, length)
-
-
-@njit(**_INLINE)
+@njit(**_OPTIONS)
 def _gram(prefix: int, word: int, n: int, slots: Ints, entries: Ints, used: Ints, frozen: bool) -> Any:
     """The number of an n-gram of a shorter one and a word; -1 where it is unknown to a frozen lexicon."""
     if prefix < 0 or word < 0:
         return np.int64(-1)
-    key = _mixed(np.uint64(_mixed(_SEED ^ np.uint64(prefix))) * _PRIME ^ np.uint64(word))
+    key = _mixed(np.uint64(_mixed(_SEED ^ np.uint64(prefix))) * _FACTOR ^ np.uint64(word))
     mask = slots.size - 1
     slot = key & mask
     while slots[slot] >= 0:
@@ -295,7 +283,7 @@ def _gram(prefix: int, word: int, n: int, slots: Ints, entries: Ints, used: Ints
     return _add(slots, entries, used, slot, key, n, prefix, word)
 
 
-@njit(**_INLINE)
+@njit(**_OPTIONS)
 def _add(slots: Ints, entries: Ints, used: Ints, slot: int, key: int, n: int, first: int, second: int) -> Any:
     entry = used[0]
     slots[slot] = entry

@@ -38,16 +38,11 @@ def code_points(
     if lowercase and not joined.isascii() and (_DOTTED in joined or _SIGMA in joined):
         texts, lowercase = [text.lower() for text in texts], False
         joined = "".join(texts)
-    ends = _ends(texts)
+    ends = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)))
     try:
         return np.frombuffer(joined.encode("latin-1"), dtype=np.uint8), ends, letters(lowercase, _LATIN)
     except UnicodeEncodeError:
         return encode(joined), ends, letters(lowercase)
-
-
-def word_letters(words: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The code points of words, one after the other, and where each word ends."""
-    return encode("".join(words)), _ends(words)
 
 
 def encode(text: str) -> NDArray[np.uint32]:
@@ -58,7 +53,3 @@ def encode(text: str) -> NDArray[np.uint32]:
 def decode(codes: NDArray[np.uint32]) -> str:
     """The text of code points."""
     return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")
-
-
-def _ends(texts: Sequence[str]) -> NDArray[np.int64]:
-    return np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)))

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels import tokens as kernels
-from odeco.text.characters import code_points
-from odeco.text.lexicon import Lexicon
+from odeco.text.lexicon import Lexicon, Workspace, spell
 
-_BATCH_LETTERS = 1 << 20
+_BATCH_LETTERS = 1 << 18
 """Characters of a batch: its arrays stay in the processor's cache."""
 _BATCH_DOCUMENTS = 1 << 16
 
@@ -50,39 +49,34 @@ class Counter:
 
     def __init__(self, rule: Rule, lexicon: Lexicon, thread: int = 0) -> None:
         self.rule, self.lexicon, self.thread = rule, lexicon, thread
-        self.totals = np.zeros((lexicon.capacity, 2), dtype=np.int64)  # documents, occurrences
-        self._last = np.zeros(lexicon.capacity, dtype=np.int64)
-        self._place = np.empty(lexicon.capacity, dtype=np.int64)
+        self._tally = np.zeros((lexicon.capacity, 4), dtype=np.int64)
         self._n_documents = 0
+        self._space = Workspace()
 
     def count(self, texts: Sequence[str]) -> Block:
         """The counts of some documents."""
         tokens, ends = self._grams(*self._tokens(texts))
         self._make_room()
-        entries, row_ends = np.empty(tokens.size, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
-        counts = np.empty(tokens.size, dtype=np.int32)
+        row_ends = np.empty(len(texts), dtype=np.int64)
+        entries, counts = (self._space.take(name, tokens.size, np.int32) for name in ("entries", "counts"))
         size = kernels.count_documents(
-            tokens, ends, self._last, self._place, self.totals, self._n_documents, entries, counts, row_ends
+            tokens, ends, self.lexicon.n_stop, self._n_documents, self._tally, entries, counts, row_ends
         )
         self._n_documents += len(texts)
         counts = counts[:size]
         small = np.uint8 if counts.max(initial=0) < 256 else np.int32
         return Block(self.thread, entries[:size].copy(), counts.astype(small), row_ends)
 
-    def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        text, ends, letters = code_points(texts, self.rule.lowercase)
-        tokens, token_ends = np.empty(text.size // 2 + 1, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
-        lexicon, state = self.lexicon, np.zeros(3, dtype=np.int64)
-        fixed = (lexicon.n_stop, lexicon.frozen, tokens, token_ends, state)
-        while not kernels.tokenize(text, ends, letters, lexicon.arrays, lexicon.used, *fixed):
-            lexicon.grow(text.size)
-        return tokens[: state[2]], token_ends
+    def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        tokens = spell(texts, self.rule.lowercase, self._space)
+        return self.lexicon.number(tokens, self._space), tokens.ends
 
-    def _grams(self, tokens: NDArray[np.int32], ends: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _grams(self, tokens: NDArray[np.int64], ends: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         least, most, lexicon = self.rule.least, self.rule.most, self.lexicon
         if most == 1:
             return tokens, ends
-        grams, gram_ends = np.empty(tokens.size * (most - least + 1), dtype=np.int32), np.empty_like(ends)
+        tokens = tokens[: kernels.drop_stop_words(tokens, ends, lexicon.n_stop)]
+        grams, gram_ends = self._space.take("grams", tokens.size * (most - least + 1)), np.empty_like(ends)
         state = np.zeros(3, dtype=np.int64)
         fixed = (lexicon.frozen, grams, gram_ends, state)
         while not kernels.join_grams(tokens, ends, least, most, lexicon.arrays, lexicon.used, *fixed):
@@ -90,11 +84,14 @@ class Counter:
         return grams[: state[2]], gram_ends
 
     def _make_room(self) -> None:
-        missing = self.lexicon.capacity - len(self._last)
+        missing = self.lexicon.capacity - len(self._tally)
         if missing > 0:
-            self.totals = np.concatenate([self.totals, np.zeros((missing, 2), dtype=np.int64)])
-            self._last = np.concatenate([self._last, np.zeros(missing, dtype=np.int64)])
-            self._place = np.concatenate([self._place, np.empty(missing, dtype=np.int64)])
+            self._tally = np.concatenate([self._tally, np.zeros((missing, 4), dtype=np.int64)])
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """In how many documents each entry was, and how often it occurred."""
+        return self._tally[: len(self.lexicon), 2:]
 
 
 def batches_of(documents: Iterable[str]) -> Iterator[list[str]]:

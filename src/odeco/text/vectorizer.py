@@ -156,11 +156,11 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, counters: list[Counter], n_documents: int) -> list[NDArray[np.int32]]:
         """Keep the words that the limits allow, as scikit-learn does it, in alphabetical order."""
-        lexicon = counters[0].lexicon
+        lexicon, parts = counters[0].lexicon, [counter.totals for counter in counters]
         renamed = [np.arange(len(lexicon)), *(lexicon.merge(counter.lexicon) for counter in counters[1:])]
         totals = np.zeros((len(lexicon), 2), dtype=np.int64)
-        for numbers, counter in zip(renamed, counters, strict=True):
-            totals[numbers] += counter.totals[: numbers.size]  # a number occurs once in each
+        for numbers, part in zip(renamed, parts, strict=True):
+            totals[numbers] += part  # a number occurs once in each
         seen = np.flatnonzero(totals[:, 0])
         if not seen.size:
             raise ValueError("documents have no words: every text is empty, of stop words or of words with one letter.")
@@ -195,7 +195,8 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
             lexicon = Lexicon(self._stop_words())
             numbers = lexicon.add_terms(list(self.vocabulary_))
             column_of = np.full(len(lexicon), -1, dtype=np.int32)
-            column_of[numbers] = np.fromiter(self.vocabulary_.values(), dtype=np.int32)
+            columns = np.fromiter(self.vocabulary_.values(), dtype=np.int32)
+            column_of[numbers[numbers >= 0]] = columns[numbers >= 0]
             lexicon.frozen = True
             self._lookup = lexicon, column_of
         return self._lookup

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from odeco.kernels import threads
 from odeco.sources import Source
 from odeco.text import Vectorizer, counting, vectorizer
 from odeco.text.characters import letters
-from odeco.text.lexicon import Lexicon
+from odeco.text.lexicon import Lexicon, spell
 from odeco.text.matrices import BlockStore
 from tests.oracles.word_counts import count_words
 
@@ -100,21 +101,15 @@ def test_many_words_make_the_lexicon_grow():
     assert ours.vocabulary_ == theirs.vocabulary_
 
 
-def test_equal_hashes_are_not_equal_words(monkeypatch):
-    """A table in which every word has the same slot and hash finds all words nevertheless."""
+def test_equal_hashes_are_not_equal_words():
+    """Where all hashes are the same, all words are told apart nevertheless."""
     lexicon = Lexicon()
-    words = [f"word{i}" for i in range(50)]
-    numbers = lexicon.add_words(words)
-    slots, entries, _ = lexicon.arrays
-    entries[: len(lexicon), 0] = 7
-    slots[:] = -1
-    slots[7 : 7 + 50] = np.arange(50)
-    from odeco.kernels.tokens import _find_word
-
-    for word, number in zip(words, numbers, strict=True):
-        codes = np.array([ord(c) for c in word], dtype=np.uint32)
-        assert _find_word(codes, len(word), 7, *lexicon.arrays)[1] == number
-    assert _find_word(np.array([97, 98], dtype=np.uint32), 2, 7, *lexicon.arrays)[1] == -1
+    words = spell([f"word{i} and longer{i}" for i in range(50)], True)
+    same = replace(words, digests=np.full_like(words.digests, 7))
+    numbers = lexicon.number(same)
+    assert len(lexicon) == 101
+    assert lexicon.names(numbers)[:6] == ["word0", "and", "longer0", "word1", "and", "longer1"]
+    np.testing.assert_array_equal(lexicon.number(same), numbers)
 
 
 class TestLimits:
