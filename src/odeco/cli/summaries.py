@@ -13,8 +13,8 @@ import odeco
 from odeco.cli.inputs import READERS
 from odeco.cli.saved import Saved
 from odeco.plots.chains import transitions
+from odeco.plots.columns import Profile, component_weights, profiles, view_profiles
 from odeco.plots.crowds import annotators
-from odeco.plots.profiles import Profile, component_weights, profiles, view_profiles
 from odeco.plots.signals import mixing
 from odeco.plots.topics import relevance, top_words, topic_shares, word_frequencies
 

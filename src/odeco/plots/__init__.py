@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from odeco.plots.chains import decoded_sequence, transitions
+    from odeco.plots.columns import profiles, view_profiles
     from odeco.plots.crowds import annotators
     from odeco.plots.documents import topic_use
     from odeco.plots.draw_components import plot_confusion, plot_profiles, plot_reliability, plot_samples
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from odeco.plots.draw_sequences import plot_emissions, plot_mixing, plot_sequence, plot_sources, plot_transitions
     from odeco.plots.draw_topics import plot_topic_map, plot_topics, plot_words
     from odeco.plots.fit import convergence, spectrum
-    from odeco.plots.profiles import profiles, view_profiles
     from odeco.plots.samples import membership, scatter
     from odeco.plots.signals import mixing, source_series
     from odeco.plots.topics import relevance, topic_distances, topic_map, topic_shares
@@ -32,7 +32,7 @@ _PLACES = {
     "fit": ("spectrum", "convergence"),
     "topics": ("relevance", "topic_shares", "topic_distances", "topic_map"),
     "documents": ("topic_use",),
-    "profiles": ("profiles", "view_profiles"),
+    "columns": ("profiles", "view_profiles"),
     "samples": ("membership", "scatter"),
     "chains": ("transitions", "decoded_sequence"),
     "crowds": ("annotators",),

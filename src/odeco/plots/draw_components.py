@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, number_rows, plain
+from odeco.plots.columns import TABLES, profiles
 from odeco.plots.crowds import annotators
 from odeco.plots.names import check_kind
-from odeco.plots.profiles import TABLES, profiles
 from odeco.plots.samples import scatter, some_rows
 
 

@@ -29,11 +29,12 @@ def plot_spectrum(model: Any, *, n_values: int = 60, ax: Any = None) -> Any:
     ax.scatter(places[k:], values[k:], facecolor="white", edgecolor="gray", zorder=2, label="not used")
     if found.kept < values.size:
         ax.axvline(found.kept + 0.5, color=ACCENT, linestyle="--", label=f"gap {found.gap:.0%}")
+    positive = values[values > 0]
+    if positive.size > 1 and positive.max() > 50 * positive.min():
+        ax.set_yscale("log", nonpositive="mask")
+        lowest = float(positive.min()) / 2
     if found.noise is not None:
         ax.axhspan(lowest, found.noise, color="0.94", zorder=0, label="sampling noise")
-    positive = values[values > 0]
-    if positive.size == values.size > 1 and positive.max() > 50 * positive.min():
-        ax.set_yscale("log")
     ax.set(xlabel="component", ylabel="eigenvalue", title="Spectrum")
     ax.legend(frameon=False)
     return plain(ax)

@@ -9,9 +9,9 @@ import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, plain
 from odeco.plots.chains import CHAINS, decoded_sequence, transitions
+from odeco.plots.columns import profiles
 from odeco.plots.draw_components import plot_profiles
 from odeco.plots.names import check_kind, column_names, kind_of
-from odeco.plots.profiles import profiles
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
 
@@ -22,7 +22,7 @@ def plot_transitions(model: Any, *, ax: Any = None) -> Any:
     """States around a circle, as large as the time spent in them, and arrows as strong as their probabilities."""
     found, ax = transitions(model), axes(ax)
     k = len(found.stationary)
-    sizes = 3000 * found.stationary / found.stationary.max()
+    sizes = np.maximum(3000 * found.stationary / found.stationary.max(), 250)
     for i in range(k):
         for j in range(k):
             if i != j and found.matrix[i, j] >= _FAINTEST:
@@ -40,7 +40,7 @@ def plot_transitions(model: Any, *, ax: Any = None) -> Any:
     for i, (x, y) in enumerate(found.positions):
         ax.annotate(str(i), (x, y), ha="center", va="center", color="white", weight="bold", zorder=4)
         ax.annotate(
-            f"stays {found.matrix[i, i]:.0%}", (1.42 * x, 1.32 * y + (0.4 if k == 1 else 0)), ha="center", fontsize=8
+            f"stays {found.matrix[i, i]:.0%}", (1.5 * x, 1.38 * y + (0.4 if k == 1 else 0)), ha="center", fontsize=8
         )
     ax.set(xlim=(-1.75, 1.75), ylim=(-1.6, 1.6), xticks=[], yticks=[])
     ax.set_aspect("equal")

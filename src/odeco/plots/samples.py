@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.plots.columns import Profile, emission_deviations
 from odeco.plots.names import check_model, kind_of
-from odeco.plots.profiles import Profile, emission_deviations
 from odeco.sources.dense import DenseBatch, is_matrix
 from odeco.sources.views import ViewBatch, is_views
 

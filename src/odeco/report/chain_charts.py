@@ -89,7 +89,8 @@ def _loop(found: Transitions, places: Floats, radii: Floats, i: int, centre: flo
     outward = outward / length if length > 0 else np.array([0.0, -1.0])
     size = max(float(radii[i]) * 0.55, 11.0)
     x, y = places[i] + (float(radii[i]) + 0.45 * size) * outward
-    text_x, text_y = places[i] + (float(radii[i]) + 1.45 * size + 13) * outward
+    reach = float(radii[i]) + 1.45 * size + 12 + 12 * abs(float(outward[0]))
+    text_x, text_y = places[i] + reach * outward
     label = tag("text", percent(stay), x=float(text_x), y=float(text_y) + 4, class_="middle tick")
     return group(
         tag("title", f"stays in {i}: {percent(stay)}"),
@@ -125,7 +126,7 @@ def sequence_chart(found: DecodedSequence, columns: list[tuple[int, str]]) -> Ma
     for row, (column, name) in enumerate(columns):
         top = ribbon + 22 + lane * row
         parts.append(_lane(found.observations[:, column], name, x, top, lane - 18))
-    ticks = [t for t in Scale(0, n, 0, 1).ticks(8) if t < n]
+    ticks = [t for t in Scale(0, n, 0, 1).ticks(8) if t < n and t == int(t)]
     for value, text in zip(ticks, axis_numbers(ticks), strict=True):
         parts.append(tag("text", text, x=float(x(value + 0.5)), y=height - 18, class_="tick middle"))
     parts.append(tag("text", "step", x=(left + width) / 2, y=height - 2, class_="label middle"))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.plots.chains import DecodedSequence, decoded_sequence, transitions
+from odeco.plots.columns import Profile, most_telling, profiles
 from odeco.plots.names import column_names, kind_of
-from odeco.plots.profiles import Profile, most_telling, profiles
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
 from odeco.report.chain_charts import sequence_chart, state_runs, transition_chart

@@ -81,9 +81,10 @@ def _noise_band(found: Spectrum, x: Scale, y: Scale) -> Markup | None:
     if found.noise is None or found.noise <= y.low:
         return None
     top = float(y(min(found.noise, y.high)))
+    label = y.start - 6 if y.start - top > 18 else top - 5
     return group(
         tag("rect", x=x.start, width=x.stop - x.start, y=top, height=y.start - top, class_="band"),
-        tag("text", "within sampling noise", x=x.start + 6, y=y.start - 6, class_="note quiet"),
+        tag("text", "within sampling noise", x=x.start + 6, y=label, class_="note quiet"),
     )
 
 
@@ -102,9 +103,10 @@ def convergence_chart(found: Convergence) -> tuple[Markup | None, str]:
     while values.size > 3 and np.ptp(values) > 25 * max(np.ptp(values[1:]), 1e-300):
         note = f"The first looks ({number(float(found.values[0]))} at the start) are far below and left out."
         steps, values = steps[1:], values[1:]
-    spread = max(float(np.ptp(values)), 1e-9 * max(abs(float(values.max())), 1e-9))
-    x = Scale(float(steps[0]), float(steps[-1]), _LEFT + 12, _WIDTH - _RIGHT - 6)
+    spread = max(float(np.ptp(values)), 1e-6 * max(abs(float(values.max())), 1e-3))
     y = Scale(float(values.min()) - 0.06 * spread, float(values.max()) + 0.08 * spread, _HEIGHT - _BOTTOM, _TOP + 14)
+    widest = max(map(len, axis_numbers(y.ticks())))
+    x = Scale(float(steps[0]), float(steps[-1]), max(_LEFT, 16 + 7.2 * widest), _WIDTH - _RIGHT - 6)
     ticks = [t for t in x.ticks(6) if t == int(t)] or [float(steps[0]), float(steps[-1])]
     parts = [frame(x, y, "step", found.objective, ticks), tag("path", d=path(x(steps), y(values)), class_="line")]
     dropped = found.values.size - values.size
@@ -192,6 +194,7 @@ def sparkline(values: Floats, label: str, *, width: float = 460.0, height: float
         tag("path", d=area, class_="area"),
         tag("path", d=path(x, y), class_="line"),
         class_="spark",
+        stretched=True,
     )
 
 
@@ -237,7 +240,7 @@ def series_chart(found: Sources, source: int) -> Markup:
     shape = path(np.concatenate([x, x[::-1]]), np.concatenate([y(high), y(low)[::-1]]), closed=True)
     ends = f"{number(float(low.min()))} to {number(float(high.max()))}"
     label = f"Source {source} over {found.n_samples:,} samples, from {ends}."
-    return figure(width, height, label, tag("path", d=shape, class_="trace"), class_="series")
+    return figure(width, height, label, tag("path", d=shape, class_="trace"), class_="series", stretched=True)
 
 
 def histogram_chart(found: Sources, source: int) -> Markup:
@@ -256,4 +259,5 @@ def histogram_chart(found: Sources, source: int) -> Markup:
         tag("path", d=path(steps_x, y(steps_y), closed=True), class_="area"),
         tag("path", d=path(x(bell_x), y(bell)), class_="line bell"),
         class_="spark",
+        stretched=True,
     )

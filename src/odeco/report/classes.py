@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.plots.columns import Profile, profiles, view_profiles
 from odeco.plots.crowds import Annotators, annotators
-from odeco.plots.profiles import Profile, profiles, view_profiles
 from odeco.plots.samples import Membership, membership, scatter, some_rows
 from odeco.report.charts import colour, scatter_chart
 from odeco.report.page import Inputs, Page, plural

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """One element; text and attributes are escaped. ``class_`` is class, ``stroke_width`` is stroke-width."""
@@ -28,14 +30,17 @@ def group(*children: Any, **attributes: Any) -> Markup:
     return tag("g", *children, **attributes)
 
 
-def figure(width: float, height: float, label: str, *children: Any, class_: str = "") -> Markup:
-    """A picture that grows with its column and has words for those who do not see it."""
+def figure(
+    width: float, height: float, label: str, *children: Any, class_: str = "", stretched: bool = False
+) -> Markup:
+    """A picture that grows with its column, `stretched` to any shape, and has words for those who do not see it."""
     return tag(
         "svg",
         tag("title", label),
         *children,
         viewBox=f"0 0 {width:g} {height:g}",
         role="img",
+        preserveAspectRatio="none" if stretched else None,
         class_=f"figure {class_}".strip(),
         aria_label=label,
     )
@@ -63,12 +68,14 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in percent, with a digit more where it is small."""
+    """A share in percent, with a digit more near 0 and near 1."""
     if not np.isfinite(value):
         return "–"
     if 0 < value < 0.0005:
         return "<0.1%"
-    return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return f"{value:.1%}" if 0 < value < 0.1 or 0.99 <= value < 1 else f"{value:.0%}"
 
 
 @dataclass(frozen=True)
@@ -102,18 +109,23 @@ class Scale:
             return [self.low]
         step = 10 ** np.floor(np.log10(span / about))
         step *= min((m for m in (1, 2, 2.5, 5, 10) if span / (m * step) <= about + 0.5), default=10)
-        first = np.ceil(self.low / step - 1e-9) * step
-        return [float(round(t, 12)) for t in np.arange(first, self.high + 1e-9 * step, step)]
+        first, last = int(np.ceil(self.low / step - 1e-9)), int(np.floor(self.high / step + 1e-9))
+        return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
 
 
 def axis_numbers(ticks: list[float]) -> list[str]:
-    """Labels of ticks, with the digits that tell neighbours apart."""
+    """Labels of ticks, with the digits that tell neighbours apart; powers of ten as such where they are far from 1."""
+    powers = [round(np.log10(t)) if t > 0 else 0 for t in ticks]
+    if any(p < -3 or p > 5 for p in powers) and all(
+        abs(t / 10.0**p - 1) < 1e-9 for t, p in zip(ticks, powers, strict=True)
+    ):
+        return [f"10{str(p).translate(_RAISED)}" for p in powers]
     if len(ticks) < 2 or ticks[0] <= 0 < ticks[-1] / 1e4 or (ticks[0] > 0 and ticks[-1] / ticks[0] > 1e3):
         return [number(t) for t in ticks]
     digits = max(0, -int(np.floor(np.log10(min(np.diff(ticks))) + 1e-9)))
-    if digits <= 6 and any(abs(round(t, digits) - t) > 1e-9 * max(abs(t), 1e-12) for t in ticks):
+    if digits <= 8 and any(abs(round(t, digits) - t) > 1e-9 * max(abs(t), 1e-12) for t in ticks):
         digits += 1  # steps of 2.5
-    return [f"{t:,.{digits}f}".replace("-", "−") if digits <= 6 else number(t) for t in ticks]
+    return [f"{t:,.{digits}f}".replace("-", "−") if digits <= 8 else number(t) for t in ticks]
 
 
 def _within(values: list[float], low: float, high: float) -> list[float]:

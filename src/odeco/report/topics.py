@@ -28,7 +28,7 @@ from odeco.report.svg import number, percent
 
 Floats = NDArray[np.float64]
 
-WORDS = 20  # of a topic that are shown at a time
+WORDS = 15  # of a topic that are shown at a time
 _NEIGHBOURS = 3
 _EXCERPT = 360  # characters of a representative document
 _STEP = 0.05  # of the slider
@@ -63,7 +63,7 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
     kind = "Every document is a mixture of them." if hasattr(model, "alpha_") else "Every document has one of them."
     return Page(
         title=f"{plural(k, 'topic')}{where}",
-        lede=f"{kind} Topics are numbered as in the model, the most prevalent first.",
+        lede=f"{kind} Topics are numbered as in the model.",
         template="topics.html.jinja",
         content=content,
         figures=tuple(figures),
@@ -83,16 +83,7 @@ def _topic(
 ) -> dict[str, Any]:
     """What is shown of one topic."""
     largest = float(components[i, best].max()) if best.size else 1.0
-    rows = [
-        {
-            "word": names[w],
-            "bar": float(components[i, w]) / largest,
-            "overall": min(float(frequencies[w]) / largest, 1.0),
-            "share": small_percent(float(components[i, w])),
-            "lift": number(float(components[i, w] / frequencies[w])),
-        }
-        for w in best
-    ]
+    rows = [_row(names[w], _digits(components[i, w]), _digits(frequencies[w]), largest) for w in best]
     near = [int(j) for j in np.argsort(plane.distances[i], kind="stable") if j != i][:_NEIGHBOURS]
     topic: dict[str, Any] = {
         "number": i,
@@ -114,8 +105,21 @@ def _topic(
     return topic
 
 
+def _row(word: str, here: float, overall: float, largest: float) -> dict[str, Any]:
+    """A word of a topic, as the page's script writes it too."""
+    return {
+        "word": word,
+        "bar": here / largest,
+        "overall": min(overall / largest, 1.0),
+        "share": small_percent(here),
+        "lift": number(here / overall),
+    }
+
+
 def small_percent(value: float) -> str:
-    """A probability of a word in percent, three digits."""
+    """A probability of a word in percent, two digits."""
+    if value < 1e-5:
+        return "<0.001%"
     return f"{100 * value:.2g}%" if value < 0.1 else f"{100 * value:.0f}%"
 
 
@@ -137,7 +141,7 @@ def _script_data(components: Floats, frequencies: Floats, names: list[str]) -> d
 
 
 def _digits(value: float) -> float:
-    return float(f"{value:.4g}")
+    return float(f"{value:.5g}")
 
 
 def _example_texts(inputs: Inputs, use: TopicUse | None) -> dict[int, str]:

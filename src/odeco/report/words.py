@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.plots.fit import convergence
+from odeco.plots.fit import Spectrum, convergence, spectrum
 from odeco.plots.names import check_model
 from odeco.report.svg import number, percent
 
@@ -28,7 +28,7 @@ def findings(model: Any) -> list[Finding]:
     """What the diagnostics of a fitted model say, one sentence for each number that is known."""
     report = check_model(model)
     found = [
-        _gap(report.gap),
+        _gap(spectrum(model)),
         _suggested(report.n_components, report.suggested_components),
         _condition(report.condition),
         _residual(report.residual),
@@ -42,12 +42,13 @@ def verdict(model: Any) -> str:
     """One sentence on the whole fit."""
     advice = check_model(model).advice
     if not advice:
-        return "Nothing was found that should be changed."
-    return "One thing to look at:" if len(advice) == 1 else f"{len(advice)} things to look at:"
+        return "No warnings: nothing was found that should be changed."
+    return "One warning:" if len(advice) == 1 else f"{len(advice)} warnings:"
 
 
-def _gap(gap: float) -> Finding | None:
-    if not np.isfinite(gap):
+def _gap(found: Spectrum) -> Finding | None:
+    gap = found.gap
+    if not np.isfinite(gap) or found.values.size <= found.kept:  # nothing was left out
         return None
     if gap >= 0.5:
         text, level = (
@@ -106,7 +107,8 @@ def _clipped(mass: float) -> Finding | None:
 def _converged(model: Any) -> Finding | None:
     found = convergence(model)
     if found.n_iter == 0:
-        return Finding("Refinement", "none", found.words, GOOD)
+        steps = int(getattr(model, "n_iter_", 0) or 0)
+        return Finding("Refinement", f"{steps} iterations" if steps else "none", found.words, GOOD)
     return Finding(
         "Refinement", f"{found.n_iter} steps", found.words.split(". ", 1)[-1], GOOD if found.converged else FAIR
     )

@@ -1,12 +1,17 @@
 """Every estimator has a report: complete, in one file, whatever was given to it."""
 
+import copy
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from importlib import resources
 
+import numpy as np
 import pytest
 
-from odeco.report import findings, write_report
+import odeco
+from odeco.report import findings, render_report, write_report
+from odeco.report.fitted import python_call
 from tests.fitted_models import FITTED, fitted_model
 
 
@@ -65,3 +70,158 @@ def test_every_estimator_has_a_report(name, given, tmp_path):
         assert finding.name in html
     assert len(html) < 200_000
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_topics_keep_the_numbers_of_the_model():
+    model, inputs = fitted_model("lda")
+    html = render_report(model, **inputs)
+    for i, topic in enumerate(model.components_):
+        article = html.split(f'id="topic-{i}"')[1].split("</article>")[0]
+        words = re.findall(r'<th scope="row">(\w+)</th>', article)
+        assert inputs["vocabulary"][int(topic.argmax())] in words[:6]
+        assert f"Topic {i}" in article
+
+
+def test_representative_documents_are_those_of_their_topic():
+    model, inputs = fitted_model("lda")
+    html = render_report(model, **inputs)
+    proportions = model.transform(inputs["data"])
+    shown = re.findall(r"document ([\d,]+) · (\S+) of it is topic (\d)", html)
+    assert len(shown) == 9
+    for document, share, topic in shown:
+        expected = proportions[int(document.replace(",", "")), int(topic)]
+        assert expected == pytest.approx(float(share.strip("%<>")) / 100, abs=0.006)  # rounded to a percent
+    assert html.count("<mark>") > 9
+
+
+def test_texts_may_come_one_by_one():
+    model, inputs = fitted_model("lda")
+    listed = render_report(model, **inputs)
+    assert render_report(model, **{**inputs, "documents": lambda: iter(inputs["documents"])}) == listed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"documents": ["one"]}, "documents must hold a text for each of the 300 rows of data, got 1"),
+        ({"documents": lambda: iter(["one"])}, "documents ended before number"),
+        ({"data": None}, "give data as well"),
+        ({"vocabulary": ["one"]}, "vocabulary must hold 20 names.*got 1"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused_and_nothing_is_written(change, message, tmp_path):
+    model, inputs = fitted_model("lda")
+    with pytest.raises(ValueError, match=message):
+        write_report(model, tmp_path / "report.html", **{**inputs, **change})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_not_fitted_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="not fitted|fitted estimator"):
+        write_report(odeco.ICA(), tmp_path / "report.html")
+    with pytest.raises(ValueError, match="fitted estimator of odeco"):
+        write_report("model", tmp_path / "report.html")
+
+
+def test_an_existing_report_is_replaced_whole(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    model, _ = fitted_model("ica")
+    write_report(model, path)
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(FileNotFoundError):
+        write_report(model, tmp_path / "nowhere" / "report.html")
+
+
+def test_the_same_model_gives_the_same_report():
+    model, inputs = fitted_model("lda")
+    assert render_report(model, **inputs) == render_report(model, **inputs)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_model_read_back_from_its_file_has_the_same_report(name, tmp_path):
+    model, inputs = fitted_model(name)
+    odeco.save(model, tmp_path / "model.odeco")
+    assert render_report(odeco.load(tmp_path / "model.odeco"), **inputs) == render_report(model, **inputs)
+
+
+def test_many_topics_stay_small():
+    """50 topics over 10,000 words, as large as reports get in practice."""
+    rng = np.random.default_rng(0)
+    model, _ = fitted_model("lda")
+    large = copy.copy(model)
+    large.components_ = rng.dirichlet(np.full(10_000, 0.02), size=50)
+    large.alpha_ = np.sort(rng.dirichlet(np.ones(50)))[::-1]
+    large.n_features_in_ = 10_000
+    html = render_report(large, vocabulary=[f"longerword{i}" for i in range(10_000)])
+    assert len(html.encode()) < 500_000
+
+
+def test_how_it_was_fitted_can_be_run_again():
+    model, inputs = fitted_model("gaussian_mixture")
+    code = python_call(model).replace("model.fit(X)", "fitted = model.fit(X)")
+    again: dict = {"X": inputs["data"]}
+    exec(code, again)
+    assert np.array_equal(again["fitted"].means_, model.means_)
+    html = render_report(
+        model, fitted={"command": "odeco fit gaussian-mixture x.csv -k 3", "rows": 400, "seconds": 1.5}
+    )
+    assert "odeco fit gaussian-mixture x.csv -k 3" in html
+    assert "random_state=0" in html
+    assert "1.5" in html
+
+
+def test_a_fit_without_a_seed_says_so():
+    model, inputs = fitted_model("gaussian_mixture")
+    unseeded = odeco.GaussianMixture(3).fit(inputs["data"])
+    assert "No seed was given" in render_report(unseeded)
+    assert "No seed was given" not in render_report(model)
+
+
+def test_advice_of_a_doubtful_fit_is_on_the_page():
+    rng = np.random.default_rng(0)
+    with pytest.warns(odeco.MomentWarning):
+        model = odeco.ICA(2, random_state=0).fit(rng.standard_normal((500, 2)))
+    page = Page(render_report(model))
+    assert "cannot be separated" in page.text("li")
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_everything_is_there_without_a_script(name):
+    """The script hides what is not chosen; the page itself has it all, and tables have names for their columns."""
+    model, inputs = fitted_model(name)
+    page = Page(render_report(model, **inputs))
+    assert page.tags["noscript"] == 0  # nothing is said in two ways
+    assert page.tags["h1"] == page.tags["main"] == page.tags["nav"] == 1
+    assert page.tags["table"] >= 2
+    if name == "lda":
+        assert page.tags["article"] == 3
+        assert page.tags["blockquote"] == 9
+
+
+def test_colours_can_be_read():
+    """WCAG's contrast of 4.5 for text on its ground, in light and in dark; numbers of components on their colours."""
+    css = (resources.files("odeco.report") / "templates" / "report.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", css, re.S)[:2]
+    for block in (light, dark):
+        found = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block))
+        for ink in ("ink", "soft", "accent", "good", "doubt"):
+            for ground in ("paper", "card"):
+                assert contrast(found[ink], found[ground]) >= 4.5, (ink, ground)
+        assert contrast(found["good"], found["good-wash"]) >= 4.5
+        assert contrast(found["doubt"], found["doubt-wash"]) >= 4.5
+        assert contrast(found["ink"], found["mark"]) >= 4.5
+        for i in range(10):
+            assert contrast(found[f"c{i}"], found["on"]) >= 4.5, i
+
+
+def contrast(first: str, second: str) -> float:
+    """Contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)

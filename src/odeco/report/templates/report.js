@@ -40,7 +40,10 @@
   const count = articles.length;
   let chosen = -1;
 
-  const share = (p) => (p < 0.1 ? `${Number((100 * p).toPrecision(2))}%` : `${(100 * p).toFixed(0)}%`);
+  const share = (p) => {
+    if (p < 1e-5) return "<0.001%";
+    return p < 0.1 ? `${Number((100 * p).toPrecision(2))}%` : `${(100 * p).toFixed(0)}%`;
+  };
   const lift = (x) => `×${x >= 100 ? Math.round(x).toLocaleString("en") : Number(x.toPrecision(3))}`;
 
   function element(name, text, className) {
@@ -125,8 +128,10 @@
   byId("previous").addEventListener("click", () => shift(-1));
   byId("next").addEventListener("click", () => shift(1));
 
-  // Every word that any position of the slider shows can be found.
-  const texts = data.topics.map(([words]) => words.map((word) => data.words[word].toLocaleLowerCase()));
+  // A topic is found by the words that any position of the slider shows and that it uses more than others do.
+  const texts = data.topics.map(([words, shares]) =>
+    words.filter((word, i) => shares[i] > data.overall[word]).map((word) => data.words[word].toLocaleLowerCase()),
+  );
   filter.addEventListener("input", () => {
     const asked = filter.value.trim().toLocaleLowerCase();
     const matches = (i) => !asked || String(i) === asked || texts[i].some((word) => word.startsWith(asked));
