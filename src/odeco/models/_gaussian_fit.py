@@ -15,6 +15,7 @@ from odeco.models._gaussian_data import (
     Description,
     Options,
     Problem,
+    check_scale,
     describe_rows,
     limits,
     project,
@@ -65,6 +66,7 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
     exact = k == 1 or options.covariance_type in ("full", "tied")
     description = describe_rows(source, k, rng, exact=exact)
     check_enough(description.n, k)
+    check_scale(description.variances)
     if k == 1:
         return _one_component(description, options)
     if isinstance(source, OutOfCoreRows):

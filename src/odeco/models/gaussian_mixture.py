@@ -17,6 +17,7 @@ from odeco.models._product_stream import ProductStream
 from odeco.models.mixture_base import (
     MixtureEstimator,
     check_choice,
+    check_enough,
     check_integer,
     check_number,
 )
@@ -132,6 +133,9 @@ class GaussianMixture(MixtureEstimator):
         """
         options = self._options()
         source = self._open(X, sample_weight)
+        if sample_weight is not None:  # as many rows as their repetitions would be, or as have any weight
+            weights = np.asarray(sample_weight)
+            check_enough(max(int(np.count_nonzero(weights)), int(weights.sum())), options.n_components)
         self._forget_stream()
         fitted = fit_source(source, options, as_generator(self.random_state))
         self._keep(fitted)

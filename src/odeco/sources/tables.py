@@ -416,7 +416,7 @@ def _codes(column: Column, raw: Any) -> Floats:
             dtype=np.float64,
         )
     if (codes < 0).any():
-        value = values[np.argmax(codes < 0)]
+        value = values.tolist()[int(np.argmax(codes < 0))]
         raise ValueError(
             f"column {column.name!r} has the category {value!r}, which the fit has not seen (it knows "
             f"{_some(set(known))}): replace it by a missing value, or fit on data that have it."

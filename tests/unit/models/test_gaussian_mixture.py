@@ -338,6 +338,16 @@ def test_one_component_is_mean_and_covariance(kind):
     assert model.weights_.tolist() == [1.0]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_as_many_rows_as_components(kind):
+    x, *_ = draw(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MomentWarning)
+        model = GaussianMixture(4, kind, random_state=0).fit(x)
+    assert np.isfinite(model.score(x))
+    np.testing.assert_allclose(model.weights_.sum(), 1)
+
+
 def test_rows_that_are_all_alike():
     with pytest.warns(MomentWarning):
         model = GaussianMixture(2, random_state=0).fit(np.ones((40, 3)))
@@ -374,6 +384,11 @@ def test_bad_data():
         GaussianMixture(2).fit(np.where(np.arange(10) == 2, np.nan, x))
     with pytest.raises(ValueError, match="sample_weight must have shape"):
         GaussianMixture(2).fit(x, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="n_samples=1 is smaller than n_components=2"):
+        GaussianMixture(2).fit(x, sample_weight=np.eye(100)[0])
+    for scale in (1e120, 1e-120):
+        with pytest.raises(ValueError, match="third powers are out of range: divide X by"):
+            GaussianMixture(2).fit(scale * x)
     with pytest.raises(ValueError, match="zero for every sample"):
         GaussianMixture(2).fit(x, sample_weight=np.zeros(100))
     model = GaussianMixture(2, random_state=0)
