@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,13 @@ def job_memory(case: Case, quick: bool, who: str) -> dict[str, Any]:
 
 
 def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
-    """Seconds and quality of everybody on the same data sets, after a small fit each that loads and compiles."""
+    """Seconds and quality of everybody on the same data sets; imports and our compilation come before."""
+    for module in case.peers:
+        import_module(module)
     small = case.draw(*case.quick_sizes, FIRST_SEED - 1)
-    first = {name: _timed(case, name, small, 0)[1] for name in case.fits}
+    first = _timed(case, "odeco", small, 0)[1]
+    if not quick:  # large data may take paths that were not compiled yet
+        _timed(case, "odeco", case.draw(*case.sizes, FIRST_SEED - 1), 0)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.fits}
     for i in range(1 if quick else SEEDS):
         data = case.draw(*_sizes(case, quick), FIRST_SEED + i)
@@ -83,7 +88,7 @@ def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
                 model, seconds = _timed(case, name, data, i)
                 runs[name].append({"seconds": seconds, "quality": case.quality(model, data)})
     again = _timed(case, "odeco", small, 0)[1]
-    compiled = {"in a process": first["odeco"], "again": again}
+    compiled = {"in a process": first, "again": again}
     return {"sizes": list(_sizes(case, quick)), "threads": case.threads, "runs": runs, "compile": compiled}
 
 
@@ -92,7 +97,8 @@ def _timed(case: Case, who: str, data: Any, seed: int) -> tuple[Any, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what anybody warns of is not the point here
         seconds = harness.once(lambda: models.append(case.fits[who](data, seed)))
-    return models[0], seconds
+    # Topic models say themselves: what it takes to hand documents over to a peer is left out.
+    return models[0], getattr(models[0], "seconds", seconds)
 
 
 # Tables
@@ -156,7 +162,12 @@ def _compile_table(result: dict[str, Any]) -> str:
         for name, case in CASES.items()
         if name in result
     ]
-    header = ["small fit by odeco", "the first ever: compiles", "the first in a later process: loads", "the next"]
+    header = [
+        "small fit by odeco",
+        "the first ever: compiles",
+        "the first in a later process: loads what was compiled",
+        "the next",
+    ]
     return "Compilation, which the times above leave out:\n\n" + harness.markdown_table(header, rows)
 
 
