@@ -26,6 +26,7 @@ NAMES = [
     "multiview",
     "hmm",
     "ica",
+    "text",
     "curves",
     "scaling",
 ]

@@ -29,6 +29,14 @@ def test_tables_are_made_from_the_result_file(name):
     assert not result["quick"]
 
 
+def test_the_table_of_the_text_guide_is_made_from_its_result_file():
+    if not (harness.RESULTS / "text.json").exists():
+        pytest.skip("no stored results: run make bench-text")
+    benchmark, result = import_module("benchmarks.text"), harness.load("text")
+    assert harness.read_between(harness.ROOT / "docs" / "text.md", "benchmark:text") == benchmark.docs_tables(result)
+    assert not result["quick"]
+
+
 def test_write_between_replaces_only_what_is_between(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- x -->\nold\n<!-- /x -->\nafter\n")

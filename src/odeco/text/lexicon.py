@@ -143,13 +143,13 @@ class Lexicon:
         text, starts = self._spelled()
         order, first, second = self._entries[: len(self), 1:].T.tolist()
 
+        names: dict[int, str] = {}
+
         def name(entry: int) -> str:
-            words = []
-            while order[entry] > 1:
-                words.append(second[entry])
-                entry = first[entry]
-            words.append(entry)
-            return " ".join(text[starts[first[w]] : starts[first[w]] + second[w]] for w in reversed(words))
+            if entry not in names:
+                a, b = first[entry], second[entry]
+                names[entry] = text[starts[a] : starts[a] + b] if order[entry] == 1 else f"{name(a)} {name(b)}"
+            return names[entry]
 
         return [name(entry) for entry in entries.tolist()]
 
