@@ -26,10 +26,13 @@ from numpy.typing import NDArray
 from odeco.kernels.lanes import (
     LANES,
     add_outer_lanes,
+    any_outside,
     best_lanes,
     gather_lanes,
     invert_lanes,
     multiply_lanes,
+    read_lanes,
+    scatter_lanes,
     weigh_lanes,
 )
 
@@ -43,40 +46,49 @@ _OPTIONS = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "arcp", "nsz"},  # infinities and NaN keep their meaning
 }
+# What is called in each step allocates nothing: counting references to its arguments would take a quarter of the time.
+_HELPER = {**_OPTIONS, "_nrt": False}
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _load(
     rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints, chosen: Ints
 ) -> int:  # fmt: skip
     """Likelihoods of the step at ``position`` of each lane, and whether a sequence begins there; how many begin."""
-    count, outside = 0, 0
+    if position >= 0 and position + (LANES - 1) * length < index.shape[0]:
+        read_lanes(index, position, length, chosen)
+        gather_lanes(rows, chosen, likelihoods)
+        return read_lanes(first, position, length, begins)
+    return _load_edge(rows, index, first, position, length, likelihoods, begins, chosen)
+
+
+@njit(**_HELPER)
+def _load_edge(
+    rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints, chosen: Ints
+) -> int:  # fmt: skip
+    """`_load` where some lanes are before the first step or after the last."""
+    count = 0
     for s in range(LANES):
         t = position + s * length
-        if 0 <= t < index.shape[0]:
-            begins[s] = first[t]
-            chosen[s] = index[t]
-            count += first[t]
-        else:
-            begins[s] = 1
-            chosen[s] = 0
-            outside += 1
+        inside = 0 <= t < index.shape[0]
+        begins[s] = first[t] if inside else 1
+        chosen[s] = index[t] if inside else 0
+        count += begins[s]
     gather_lanes(rows, chosen, likelihoods)
-    if outside:
-        for s in range(LANES):
-            if not 0 <= position + s * length < index.shape[0]:
-                for j in range(rows.shape[1]):
-                    likelihoods[j, s] = 1.0
-    return count + outside
+    for s in range(LANES):
+        if not 0 <= position + s * length < index.shape[0]:
+            for j in range(rows.shape[1]):
+                likelihoods[j, s] = 1.0
+    return count
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _fill(message: Floats, lane: int, k: int, values: Floats) -> None:
     for j in range(k):
         message[j, lane] = values[j]
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _weight(weights: Floats, t: int) -> float:
     return weights[min(t, weights.shape[0] - 1)] if weights.shape[0] > 0 else 1.0
 
@@ -116,10 +128,7 @@ def forward(
         weigh_lanes(kp, predicted, 0, likelihoods, 0, ones, 0, predicted, 0, totals)
         invert_lanes(totals, inverse, 0)
         weigh_lanes(1, products, 0, totals, 0, ones, 0, products, 0, products)
-        inside = 0
-        for s in range(LANES):
-            inside += (products[0, s] > 1e-150) & (products[0, s] < 1e150)
-        if inside < LANES:  # a logarithm before the products leave the range
+        if any_outside(products, 1e-150, 1e150):  # a logarithm before the products leave the range
             if t >= 0:
                 _flush(weights, products, begin + t, length, log_likelihoods)
             products[:] = 1.0
@@ -131,8 +140,7 @@ def forward(
             _add_scales(scales, index, weights, begin + t, length, log_likelihoods)
         if t >= 0 and keep:
             weigh_lanes(kp, predicted, 0, ones, 0, inverse, 0, alphas, (t + 1) * kp, totals)
-            for s in range(LANES):
-                norms[t, s] = inverse[0, s]
+            weigh_lanes(1, inverse, 0, ones, 0, ones, 0, norms, t, totals)
         else:
             weigh_lanes(kp, predicted, 0, ones, 0, inverse, 0, message, 0, totals)
     _flush(weights, products, begin + length - 1, length, log_likelihoods)
@@ -140,7 +148,7 @@ def forward(
         message[:] = alphas[length]
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _flush(weights: Floats, products: Floats, position: int, length: int, log_likelihoods: Floats) -> None:
     """Add the logarithms of the products, with the weights of the steps at ``position``; they begin anew."""
     for s in range(LANES):
@@ -149,7 +157,7 @@ def _flush(weights: Floats, products: Floats, position: int, length: int, log_li
         products[0, s] = 1.0
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _add_scales(
     scales: Floats, index: Ints, weights: Floats, position: int, length: int, log_likelihoods: Floats
 ) -> None:  # fmt: skip
@@ -189,7 +197,9 @@ def backward(
     for t in range(length - 1, -1, -1):
         n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
         weigh_lanes(kp, alphas, (t + 1) * kp, message, 0, ones, 0, posterior, 0, totals)
-        _collect(posterior, begins, weights, target, begin + t, length, k, row_sums, start_sums)
+        _collect(posterior, weights, target, chosen, begin + t, length, k, row_sums)
+        if n_begin:
+            _collect_first(posterior, begins, target.shape[0], begin + t, length, k, start_sums)
         slot = (CHUNK - 1 - waiting) * kp
         weigh_lanes(kp, likelihoods, 0, message, 0, norms, t, counted, slot, totals)
         multiply_lanes(transmat, counted, slot, message, 0)
@@ -207,7 +217,7 @@ def backward(
     _normalize(message, begins, totals, inverse, k, uniform, ones)
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _normalize(
     message: Floats, begins: Ints, totals: Floats, inverse: Floats, k: int, uniform: Floats, ones: Floats
 ) -> None:  # fmt: skip
@@ -222,22 +232,45 @@ def _normalize(
     weigh_lanes(kp, message, 0, ones, 0, inverse, 0, message, 0, totals)
 
 
-@njit(**_OPTIONS)
+@njit(**_HELPER)
 def _collect(
-    posterior: Floats, begins: Ints, weights: Floats, target: Ints, position: int, length: int, k: int,
-    row_sums: Floats, start_sums: Floats,
+    posterior: Floats, weights: Floats, target: Ints, chosen: Ints, position: int, length: int, k: int,
+    row_sums: Floats,
 ) -> None:  # fmt: skip
-    """Add the posterior of one step of each lane."""
+    """Add the posterior of one step of each lane, which is given its weight."""
+    if weights.shape[0] > 0:
+        _weigh_steps(posterior, weights, position, length, k)
+    if position + (LANES - 1) * length < target.shape[0]:
+        read_lanes(target, position, length, chosen)
+        scatter_lanes(posterior, chosen, row_sums)
+    else:
+        _collect_edge(posterior, target, position, length, k, row_sums)
+
+
+@njit(**_HELPER)
+def _collect_edge(posterior: Floats, target: Ints, position: int, length: int, k: int, row_sums: Floats) -> None:
     for s in range(LANES):
-        t = position + s * length
-        if t < target.shape[0]:
-            weight = _weight(weights, t)
-            row = target[t]
+        if position + s * length < target.shape[0]:
             for j in range(k):
-                row_sums[row, j] += weight * posterior[j, s]
-            if begins[s]:
-                for j in range(k):
-                    start_sums[j] += weight * posterior[j, s]
+                row_sums[target[position + s * length], j] += posterior[j, s]
+
+
+@njit(**_HELPER)
+def _collect_first(
+    posterior: Floats, begins: Ints, n_steps: int, position: int, length: int, k: int, start_sums: Floats
+) -> None:  # fmt: skip
+    for s in range(LANES):
+        if begins[s] and position + s * length < n_steps:
+            for j in range(k):
+                start_sums[j] += posterior[j, s]
+
+
+@njit(**_HELPER)
+def _weigh_steps(message: Floats, weights: Floats, position: int, length: int, k: int) -> None:
+    for s in range(LANES):
+        weight = _weight(weights, position + s * length)
+        for j in range(k):
+            message[j, s] *= weight
 
 
 @njit(**_OPTIONS)

@@ -60,7 +60,7 @@ class CategoricalHMM(HiddenMarkovModel):
         refine: str | None = "auto",
         smoothing: float = 0.01,
         max_iter: int = 100,
-        tol: float = 5e-7,
+        tol: float = 4e-6,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
