@@ -1,7 +1,7 @@
 """Let a hidden chain read a text letter by letter: with two states it finds the vowels by itself.
 
-The text follows the beginning of Alice's Adventures in Wonderland (Lewis Carroll, 1865, in the public domain),
-abridged: it is English to learn letters from, not an edition to quote.
+The text are the first ten chapters of Moby-Dick (Herman Melville, 1851, in the public domain; `data/README.md` says
+where they come from).
 
 Run ``python examples/vowels_and_consonants.py``; ``--figure letters.png`` (needs ``odeco[plots]``) draws it.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from odeco import CategoricalHMM
 
-TEXT = Path(__file__).parent / "data" / "alice.txt"
+TEXT = Path(__file__).parent / "data" / "moby_dick.txt"
 LETTERS = "_abcdefghijklmnopqrstuvwxyz"
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--figure", metavar="FILE", help="draw the letters of each state into this file")
     figure = parser.parse_args().figure
-    symbols = letters(TEXT.read_text())
+    symbols = letters(TEXT.read_text(encoding="utf-8"))
     model = CategoricalHMM(2, n_features=27, random_state=0).fit(symbols)
     posterior = model.predict_proba(symbols)
     print(
@@ -42,7 +42,7 @@ def main() -> None:
 
 def letters(text: str) -> np.ndarray:
     """a to z as 1 to 26, everything between words one 0."""
-    codes = np.frombuffer(text.lower().encode("ascii", "ignore"), dtype=np.uint8).astype(int) - 96
+    codes = np.frombuffer(text.lower().encode("ascii", "replace"), dtype=np.uint8).astype(int) - 96
     codes[(codes < 1) | (codes > 26)] = 0
     return codes[np.concatenate([[True], (codes[1:] > 0) | (codes[:-1] > 0)])]
 

@@ -58,8 +58,8 @@ def _load(
     if position >= 0 and position + (LANES - 1) * length < index.shape[0]:
         read_lanes(index, position, length, chosen)
         gather_lanes(rows, chosen, likelihoods)
-        return read_lanes(first, position, length, begins)
-    return _load_edge(rows, index, first, position, length, likelihoods, begins, chosen)
+        return int(read_lanes(first, position, length, begins))
+    return int(_load_edge(rows, index, first, position, length, likelihoods, begins, chosen))
 
 
 @njit(**_HELPER)

@@ -144,6 +144,7 @@ class FeatureHMM(HiddenMarkovModel):
             candidates, report = self._starts(data, rng)
         else:
             candidates, report = self._starts_of(stream.moments, data, self._template(head.values, rng), rng)
+            report = replace(report, method=f"{report.method} of all steps, the first {len(head):,} of them kept")
         if self.refine is None:
             self._adopt(candidates[0], None, data, report)
             return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ Parameters = HMMParameters[CategoricalEmission]
 # Little damping for data that a chain of k states has made, much for text and the like, which no such chain has made:
 # there a small ridge can end where symbols are independent. The likelihood tells which it is.
 RIDGES = (0.01, 0.5)
-COMMON_RIDGES = (0.01, 0.05, 0.2)  # of common eigenvectors, whose least-squares fit needs a start near enough
+COMMON_RIDGE = 0.05  # of common eigenvectors, whose least-squares fit needs a start near enough
 _LEAST = 1e-4  # added to each pair of states: Baum-Welch never revives a zero
 _PAIR_STEPS = 30
 _SAMPLE = 20_000  # steps on which candidates are compared
@@ -110,7 +110,7 @@ def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.r
 def segments(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
     """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
     assert data.codes is not None
-    present = data.codes[data.codes < n_symbols]
+    present = data.codes[data.codes < n_symbols].astype(np.int32)
     n_segments = max(min(present.size // _SEGMENT, 5_000), 1)
     parts = present[: n_segments * (present.size // n_segments)].reshape(n_segments, -1)
     counts = np.array([np.bincount(part, minlength=n_symbols) for part in parts], dtype=np.float64)
@@ -169,12 +169,14 @@ def moment_starts(
     second, core = moments.second, moments.core
     chains = [chain_from_core(second, core, ridge=ridge, rng=rng) for ridge in RIDGES]
     views = [(chain.means, chain.joint) for chain in chains]
-    for ridge in COMMON_RIDGES:
-        with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the others stand
-            common = recover_chain(second, core, rng, ridge=ridge)
-            views.append((common.vectors, (common.joint + _LEAST) / (common.joint + _LEAST).sum()))
+    misfit = 0.0
+    with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the others stand
+        common = recover_chain(second, core, rng, ridge=COMMON_RIDGE)
+        views.append((common.vectors, (common.joint + _LEAST) / (common.joint + _LEAST).sum()))
+        misfit = common.residual
     candidates = [parameters_from(moments, means, joint, smoothing, _PAIR_STEPS) for means, joint in views]
-    return candidates, describe(moments, chains[0], k)
+    report = describe(moments, chains[0], k)
+    return candidates, replace(report, details={**report.details, "misfit": misfit})
 
 
 def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[Parameters], float]:
@@ -188,10 +190,10 @@ def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[P
 
 def _entropy(data: Sequences, n_symbols: int) -> float:
     """Mean log-likelihood of the sample's steps were the symbols independent, missing ones included."""
-    pairs = SymbolPairs(n_symbols).update(sample_of(data, _SAMPLE))
-    frequencies = pairs.frequencies
-    assert data.codes is not None
-    present = float(np.mean(data.codes < n_symbols))
+    sample = sample_of(data, _SAMPLE)
+    frequencies = SymbolPairs(n_symbols).update(sample).frequencies
+    assert sample.codes is not None
+    present = float(np.mean(sample.codes < n_symbols))
     return present * float(np.sum(frequencies * np.log(np.where(frequencies > 0, frequencies, 1.0))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -66,8 +67,14 @@ class SymbolStream:
         return SymbolMoments(self.pairs, basis, core)
 
 
-def stream_starts(stream: SymbolStream, smoothing: float) -> tuple[list[Parameters], MomentReport]:
-    """The moment estimates of everything seen, best first on the steps kept."""
+def stream_starts(stream: SymbolStream, smoothing: float, *, refined: bool) -> tuple[list[Parameters], MomentReport]:
+    """The moment estimates of everything seen, best first on the steps kept; with `refined` it was asked for more."""
     rng = np.random.default_rng(stream.seed)
     candidates, report = moment_starts(stream.moments(), stream.n_components, smoothing, rng)
+    text = (
+        f"{stream.pairs.n:,} steps came, of which partial_fit keeps {HEAD_STEPS:,}: the result is the moment estimate "
+        "of all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None if this is meant."
+    )
+    method = f"moments of all {stream.pairs.n:,} steps, not refined: partial_fit keeps {HEAD_STEPS:,} of them"
+    report = replace(report, method=method, advice=(*report.advice, text) if refined else report.advice)
     return by_likelihood(candidates, stream.head)[0], report

@@ -75,7 +75,7 @@ def window_counts(data: Sequences, n_symbols: int, length: int) -> Floats:
         valid = steps + reach < data.offsets[sequence + 1]
         index = np.zeros(steps.size, dtype=np.int64)
         for lag in (length, *range(length), *range(length + 1, reach + 1)):  # the middle symbol first
-            symbols = data.codes[steps + lag]
+            symbols = data.codes[steps + lag].astype(np.int64)
             valid &= symbols < n_symbols
             index = index * n_symbols + symbols
         weights = None if data.weights is None else data.weights[sequence[valid]]

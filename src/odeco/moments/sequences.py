@@ -17,7 +17,7 @@ from odeco.sources.sequences import Sequences
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-_BLOCK = 1 << 18  # steps looked at at a time
+_BLOCK = 1 << 16  # steps looked at at a time
 _DENSE = 1024  # alphabets up to this size keep their pairs in a full matrix
 
 
@@ -48,7 +48,7 @@ class SequenceMoments(Moments):
         for low in range(0, len(batch) - reach, _BLOCK):
             steps = np.arange(low, min(low + _BLOCK, len(batch) - reach))
             sequence = np.searchsorted(offsets, steps, side="right") - 1
-            symbols = [codes[steps + lag] for lag in range(order)]
+            symbols = [codes[low + lag : low + lag + steps.size].astype(np.int32) for lag in range(order)]
             valid = steps + reach < offsets[sequence + 1]
             for column in symbols:
                 valid &= column < self.n_features
@@ -106,7 +106,7 @@ class SymbolPairs(SequenceMoments):
                 self._counts = self._counts + sparse.coo_array((values, (before, after)), shape=(d, d)).tocsr()
             self._weight += float(before.size if weights is None else weights.sum())
         assert batch.codes is not None
-        begin = batch.codes[batch.offsets[:-1]]
+        begin = batch.codes[batch.offsets[:-1]].astype(np.int64)
         known = begin < d
         self._first += np.bincount(begin[known], None if batch.weights is None else batch.weights[known], d)
 

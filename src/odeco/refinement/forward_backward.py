@@ -74,12 +74,12 @@ class Plan:
 
         return LANES * self.length
 
-    def begins(self, first: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def begins(self, data: Sequences) -> NDArray[np.bool_]:
         """Which stretches begin with a sequence, or after the last one."""
         starts = np.arange(0, self.n_tasks * self.span, self.length)
         flags = np.ones(starts.size, dtype=bool)
         inside = starts < self.n
-        flags[inside] = first[starts[inside]]
+        flags[inside] = data.offsets[np.searchsorted(data.offsets, starts[inside])] == starts[inside]
         return flags
 
 
@@ -88,8 +88,6 @@ class ForwardBackward:
 
     def __init__(self, data: Sequences) -> None:
         self.data = data
-        self._first = data.first
-        self._weights = data.step_weights()
         self._burn = FIRST_BURN
         self._plan = Plan.of(len(data))
         self._length, self._span, self._n_tasks = self._plan.length, self._plan.span, self._plan.n_tasks
@@ -128,7 +126,7 @@ class ForwardBackward:
             while True:
                 messages = _Messages.unknown(self._n_tasks, model)
                 sums = self._all_tasks(model, wanted, messages, self._burn)
-                if messages.agree(self._plan.begins(self._first), backward=wanted in ("posterior", "statistics")):
+                if messages.agree(self._plan.begins(self.data), backward=wanted in ("posterior", "statistics")):
                     return sums
                 if 4 * self._burn > self._length:
                     break
@@ -164,7 +162,7 @@ class ForwardBackward:
         low, high = max(task * self._span - burn, 0), min((task + 1) * self._span + burn, len(self.data))
         begin, steps = task * self._span - low, slice(low, high)
         rows, scales, index = self._likelihood(model, low, high)
-        first, weights = self._first[steps], self._weights[steps]
+        first, weights = self.data.first(low, high), self.data.step_weights(low, high)
         log_likelihoods = np.empty(messages.forward_out.shape[2])
         message = messages.forward_out[task]  # becomes what its name says
         forward(
@@ -194,7 +192,7 @@ class ForwardBackward:
     def _likelihood(self, model: _Model, low: int, high: int) -> tuple[Floats, Floats, NDArray[np.int32]]:
         """Rows of likelihoods, their scales, and the row of each step from low to high."""
         if self.data.codes is not None:
-            return model.rows, model.scales, self.data.codes[low:high]
+            return model.rows, model.scales, self.data.rows_of(low, high)
         rows, scales = model.emission.likelihood(self.data.values[low:high])
         return rows, scales, self._positions[: high - low]
 
@@ -209,13 +207,15 @@ class ForwardBackward:
         message = np.full(model.k, 1.0 / model.k)
         for block, low in enumerate(starts):
             messages.forward_out[block // lanes, : model.k, block % lanes] = message
-            rows, _, index = self._likelihood(model, low, min(low + self._length, len(self.data)))
-            advance(rows, index, self._first[low : low + self._length], transmat, model.start, message)
+            high = min(low + self._length, len(self.data))
+            rows, _, index = self._likelihood(model, low, high)
+            advance(rows, index, self.data.first(low, high), transmat, model.start, message)
         message = np.full(model.k, 1.0 / model.k)
         for block, low in reversed(list(enumerate(starts))):
             messages.backward_out[block // lanes, : model.k, block % lanes] = message
-            rows, _, index = self._likelihood(model, low, min(low + self._length, len(self.data)))
-            retreat(rows, index, self._first[low : low + self._length], transmat, message)
+            high = min(low + self._length, len(self.data))
+            rows, _, index = self._likelihood(model, low, high)
+            retreat(rows, index, self.data.first(low, high), transmat, message)
         return messages
 
 

@@ -44,7 +44,6 @@ class _Logs:
 
     data: Sequences
     parameters: HMMParameters[Any]
-    first: NDArray[np.uint8] = field(repr=False)
     start: Floats
     transmat: Floats = field(repr=False)
     table: Floats | None = field(repr=False)
@@ -54,14 +53,14 @@ class _Logs:
         with np.errstate(divide="ignore"):
             start, transmat = np.log(parameters.startprob), np.log(parameters.transmat)
         table = None if data.codes is None else _log_rows(parameters, data.values)
-        return cls(data, parameters, data.first, start, transmat, table)
+        return cls(data, parameters, start, transmat, table)
 
     def steps(self, low: int, high: int) -> Steps:
         """Log-likelihoods, the row of each step, and where sequences begin."""
         if self.table is not None and self.data.codes is not None:
-            return self.table, self.data.codes[low:high], self.first[low:high]
+            return self.table, self.data.rows_of(low, high), self.data.first(low, high)
         rows = _log_rows(self.parameters, self.data.values[low:high])
-        return rows, np.arange(len(rows), dtype=np.int32), self.first[low:high]
+        return rows, np.arange(len(rows), dtype=np.int32), self.data.first(low, high)
 
 
 def _log_rows(parameters: HMMParameters[Any], values: NDArray[Any]) -> Floats:
@@ -90,7 +89,7 @@ def _in_stretches(logs: _Logs, plan: Plan, burn: int) -> tuple[float, NDArray[np
             *steps, transposed, logs.start, begin, plan.length, kept, state, path[low:high]
         )  # fmt: skip
         total += value
-    inner = ~plan.begins(logs.first)[1:]
+    inner = ~plan.begins(logs.data)[1:]
     ends = by_stretch(out, k)[:-1][inner]
     with np.errstate(invalid="ignore"):
         ends = ends - ends.max(axis=1, keepdims=True)

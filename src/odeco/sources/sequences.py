@@ -20,8 +20,9 @@ class Sequences:
     ----------
     values : (m, ...) array
         With `codes` the distinct observations, otherwise all of them in order (m = n).
-    codes : (n,) int32, or None
-        Row of `values` of each step: families with few distinct observations compute each likelihood once.
+    codes : (n,) integers, or None
+        Row of `values` of each step: families with few distinct observations compute each likelihood once. May be the
+        caller's own array, of any type of integers: nothing of the size of the data is made.
     offsets : (s + 1,) int64
         Where each sequence begins, and n; no sequence is empty.
     weights : (s,) or None
@@ -29,7 +30,7 @@ class Sequences:
     """
 
     values: NDArray[Any] = field(repr=False)
-    codes: NDArray[np.int32] | None = field(repr=False)
+    codes: NDArray[np.integer] | None = field(repr=False)
     offsets: NDArray[np.int64] = field(repr=False)
     weights: Floats | None = None
 
@@ -49,16 +50,23 @@ class Sequences:
             return float(len(self))
         return float(self.weights @ np.diff(self.offsets))
 
-    @property
-    def first(self) -> NDArray[np.uint8]:
-        """1 where a sequence begins, (n,)."""
-        flags = np.zeros(len(self), dtype=np.uint8)
-        flags[self.offsets[:-1]] = 1
+    def rows_of(self, low: int, high: int) -> NDArray[np.int32]:
+        """Codes of the steps from low to high, as the kernels want them."""
+        assert self.codes is not None
+        return self.codes[low:high].astype(np.int32)
+
+    def first(self, low: int, high: int) -> NDArray[np.uint8]:
+        """1 where a sequence begins, of the steps from low to high."""
+        flags = np.zeros(high - low, dtype=np.uint8)
+        inside = np.searchsorted(self.offsets, (low, high))
+        flags[self.offsets[inside[0] : inside[1]] - low] = 1
         return flags
 
-    def step_weights(self) -> Floats:
-        """The weight of each step (n,), or an empty array where all are 1."""
-        return np.empty(0) if self.weights is None else np.repeat(self.weights, np.diff(self.offsets))
+    def step_weights(self, low: int, high: int) -> Floats:
+        """The weight of each step from low to high, or an empty array where all are 1."""
+        if self.weights is None:
+            return np.empty(0)
+        return self.weights[np.searchsorted(self.offsets, np.arange(low, high), side="right") - 1]
 
 
 def followed_by(first: Sequences, second: Sequences) -> Sequences:
@@ -74,9 +82,8 @@ def followed_by(first: Sequences, second: Sequences) -> Sequences:
 
 
 def first_steps(data: Sequences, n_steps: int) -> Sequences:
-    """The first steps, the last sequence among them cut short."""
-    if len(data) <= n_steps:
-        return data
+    """A copy of the first steps, the last sequence among them cut short."""
+    n_steps = min(n_steps, len(data))
     n_sequences = int(np.searchsorted(data.offsets, n_steps))  # the one that ends at or beyond the cut is the last
     offsets = np.append(data.offsets[:n_sequences], n_steps)
     weights = None if data.weights is None else data.weights[:n_sequences]
@@ -158,8 +165,8 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
-    """Symbols (n,) of one column, -1 where missing (given as a negative number or NaN)."""
+def as_symbols(array: NDArray[Any]) -> NDArray[np.integer]:
+    """Symbols (n,) of one column, negative where missing (or given as NaN); integers stay the array they are."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -167,8 +174,8 @@ def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
             f"X must hold one symbol for each step: shape (n,) or (n, 1), got {array.shape}. Give several sequences "
             "one after the other with lengths, or as a list."
         )
-    if np.issubdtype(array.dtype, np.integer) or array.dtype == bool:
-        return np.maximum(array.astype(np.int64), -1)
+    if np.issubdtype(array.dtype, np.integer):
+        return array
     try:
         numbers = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -176,4 +183,4 @@ def as_symbols(array: NDArray[Any]) -> NDArray[np.int64]:
     missing = np.isnan(numbers)
     if np.any(np.isinf(numbers)) or np.any(numbers[~missing] != np.floor(numbers[~missing])):
         raise ValueError("X must hold integer symbols 0, 1, 2, ... (or NaN, -1 where missing), got other numbers.")
-    return np.maximum(np.where(missing, -1, numbers).astype(np.int64), -1)
+    return np.where(missing, -1.0, numbers).astype(np.int64)

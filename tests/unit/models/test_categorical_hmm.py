@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -166,7 +168,10 @@ def test_streams_are_chunk_free_and_up_to_the_head_equal_to_fit(sample, monkeypa
     def stream(size):
         model = CategoricalHMM(4, n_features=15, random_state=0)
         for start in range(0, len(x), size):
-            model.partial_fit(x[start : start + size], [500] * (size // 500))
+            beyond = start + size > _symbol_stream.HEAD_STEPS
+            with pytest.warns(MomentWarning, match="without Baum-Welch") if beyond else nullcontext():
+                model.partial_fit(x[start : start + size], [500] * (size // 500))
+        assert "not refined" in model.diagnostics_.method
         return model
 
     first, second = stream(2_000), stream(10_000)
@@ -177,6 +182,38 @@ def test_streams_are_chunk_free_and_up_to_the_head_equal_to_fit(sample, monkeypa
     seed = int(np.random.default_rng(0).integers(2**31))
     same = CategoricalHMM(4, n_features=15, random_state=seed).fit(x[:4_000])
     np.testing.assert_array_equal(head.transmat_, same.transmat_)
+
+
+def test_any_integers_give_the_same_fit_and_nothing_of_the_caller_is_kept(sample):
+    x = sample.observations[:6_000, 0]
+    wide = np.stack([x, x], axis=1)
+    frozen = x.astype(np.int32)
+    frozen.flags.writeable = False
+    fits = [CategoricalHMM(4, random_state=0).fit(y) for y in (x, x.astype(np.uint8), wide[:, 1], frozen, x * 1.0)]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.emissionprob_, fits[0].emissionprob_)
+        np.testing.assert_array_equal(fit.predict(wide[:, 0]), fits[0].predict(x))
+    stream, mine = CategoricalHMM(4, n_features=15, random_state=0), x[:3_000].copy()
+    stream.partial_fit(mine)
+    mine[:] = 0
+    stream.partial_fit(x[3_000:])
+    other = CategoricalHMM(4, n_features=15, random_state=0).partial_fit([x[:3_000], x[3_000:]])
+    np.testing.assert_array_equal(stream.emissionprob_, other.emissionprob_)
+
+
+def test_memory_beyond_the_data_does_not_grow_with_them(sample):
+    def most(n):
+        x = np.tile(sample.observations[:20_000, 0], n // 20_000)
+        model = CategoricalHMM(4, max_iter=2, random_state=0)
+        model.fit(x)  # what compiles and is imported is not the point
+        tracemalloc.start()
+        model.fit(x)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    # Blocks of 2^16 steps are full at both; a tenth of a byte for each further step is for messages between stretches.
+    assert most(1_200_000) - most(300_000) < 90_000
 
 
 def test_fewer_symbols_than_states_use_windows():
