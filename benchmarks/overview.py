@@ -181,7 +181,8 @@ def _notes(result: dict[str, Any]) -> str:
     return (
         "Medians over data sets; times of others are ratios on the same data sets. Best optimum: quality within the "
         "tolerance of the best that anybody reached on that data set. Peak memory: of one fit, in its own process, "
-        f"above what it holds with the data loaded. {env['processor']}, Python {env['python']}, {versions}."
+        "above what it holds with the data loaded (processes that gensim and scikit-learn start are not counted). "
+        f"{env['processor']}, Python {env['python']}, {versions}."
     )
 
 

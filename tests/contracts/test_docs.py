@@ -80,6 +80,12 @@ def test_a_figure_can_be_made_anew(name, tmp_path):
     assert "nan" not in module.caption(result)
 
 
+def test_every_example_is_shown():
+    page = (ROOT / "docs" / "examples.md").read_text()
+    files = {path.name for path in (ROOT / "examples").glob("*.py")} - {"__init__.py"}
+    assert {name for name in files if f"python examples/{name}" not in page} == set()
+
+
 def test_the_gallery_lists_every_figure_of_the_folder():
     files = {path.stem for path in gallery.FOLDER.glob("*.py")} - {"__init__", "__main__", "gallery"}
     assert files == set(gallery.NAMES)
