@@ -53,7 +53,7 @@ _SUFFIXES = {
     ".md": "text",
 }
 _NUMBER = rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
-_UCI = re.compile(rb"\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+\s+\d+\s+\S+")
+_UCI = re.compile(rb"\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+[ \t]+\d+[ \t]+-?\d+\s")
 _PAIRS = re.compile(rb"%s(,%s)*(\s+(qid|\d+):%s)+\s*(#.*)?" % (_NUMBER, _NUMBER, _NUMBER))
 
 

@@ -28,6 +28,7 @@ ALL = [name for name in FORMATS if name != "folder"]
         ("docword.a.txt", "2\n3\n0\n", "uci"),
         ("a.dat", "2 0:1 3:2\n1 2:1\n", "ldac"),
         ("a.txt", "0\n2 0:1 3:2\n", "ldac"),
+        ("a.txt", "0\n0\n0\n0\n1 0:1\n", "ldac"),
         ("a.dat", "-1 1:0.5 3:2\n+1 2:1e3 # comment\n", "svmlight"),
         ("a.dat", "1,2 1:0.5\n", "svmlight"),
         ("a.svm", "1 4:1\n", "svmlight"),
