@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tokenize
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,9 +25,18 @@ _WORDS = ("vocab", "vocabulary", "words", "feature_names")
 _COLUMNS = ("columns", "names", "feature_names", "item_names", "channels")
 
 
+@contextmanager
+def _damage(file: InputFile) -> Iterator[None]:
+    """What a damaged header makes of numpy, zipfile and scipy, besides what is a ValueError anyway."""
+    try:
+        yield
+    except (tokenize.TokenError, SyntaxError, TypeError, LookupError, AttributeError, RuntimeError) as error:
+        raise file.error(f"it is damaged ({type(error).__name__}: {error}).") from error
+
+
 def load_npy(file: InputFile) -> NDArray[Any]:
     """An array of numbers; its rows stay on disk until they are read."""
-    with file.guard():
+    with file.guard(), _damage(file):
         if file.compressed:
             with file.open() as stream:
                 array = np.load(stream, allow_pickle=False)
@@ -37,18 +49,12 @@ def load_npy(file: InputFile) -> NDArray[Any]:
 
 def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
     """All arrays of an archive; nothing in it is ever run."""
-    import zipfile
-    import zlib
-
-    with file.guard():
-        try:
-            with zipfile.ZipFile(file.path) as members:
-                if (damaged := members.testzip()) is not None:
-                    raise file.error(f"its member {damaged} is damaged.")
-            with np.load(file.path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (zlib.error, KeyError, NotImplementedError, RuntimeError, TypeError, SyntaxError) as error:
-            raise file.error(f"the archive is damaged ({error}).") from error
+    with file.guard(), _damage(file):
+        with zipfile.ZipFile(file.path) as members:
+            if (damaged := members.testzip()) is not None:
+                raise file.error(f"its member {damaged} is damaged.")
+        with np.load(file.path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise file.error("the archive has members that are not arrays.")
     if not arrays:
@@ -103,11 +109,8 @@ def _sparse_of(file: InputFile, name: str, matrix: Any) -> SparseRows:
 def sparse_matrix(file: InputFile, arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array | None:
     """The sparse matrix of an archive, None where it has none."""
     if "format" in arrays and "shape" in arrays:
-        with file.guard():
-            try:
-                found = sparse.csr_array(sparse.load_npz(file.path))
-            except (KeyError, TypeError, AttributeError, IndexError) as error:
-                raise file.error(f"its sparse matrix is damaged ({error}).") from error
+        with file.guard(), _damage(file):
+            found = sparse.csr_array(sparse.load_npz(file.path))
         return _checked_csr(file, found.data, found.indices, found.indptr, found.shape)
     for prefix in sorted({name[: -len("indptr")] for name in arrays if name.endswith("indptr")}):
         if all(f"{prefix}{part}" in arrays for part in _CSR_PARTS):

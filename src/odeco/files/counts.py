@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,8 @@ def _counted(texts: TextBatches, words: list[str] | None, vectorizer: Any) -> Co
         raise ValueError("vocabulary and vectorizer both say which words to count: give one of them.")
     chosen = vectorizer() if callable(vectorizer) else vectorizer
     if chosen is None:
-        Vectorizer: Any = import_module("odeco.text").Vectorizer
+        from odeco.text import Vectorizer
+
         chosen = Vectorizer() if words is None else Vectorizer.from_dict({}, words)
     if hasattr(chosen, "vocabulary_"):
         width = len(chosen.vocabulary_)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.exceptions import InputFileError
 from odeco.files import opening
 from odeco.files.arrow import import_arrow, to_numpy
 from odeco.files.frames import TableInput, joined_kind
@@ -31,16 +32,17 @@ class Delimited:
     encoding: str
     delimiter: str
     names: list[str]
-    has_header: bool
+    n_skipped: int  # lines before the first row
     arrow: Any = field(repr=False)
+    block_bytes: int = 2**20
 
     def batches(self, columns: Sequence[str], types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of some columns, converted to types."""
         module = self.arrow.csv
         read = module.ReadOptions(
-            block_size=max(opening.BLOCK_BYTES, 2**10),
+            block_size=self.block_bytes,
             column_names=self.names,
-            skip_rows=int(self.has_header),
+            skip_rows=self.n_skipped,
             encoding=self.encoding,
             use_threads=False,  # messages then name the row; parsing runs beside the fit anyway
         )
@@ -61,14 +63,33 @@ class Delimited:
         try:
             with self.file.guard():
                 yield
-        except self.arrow.ArrowException as error:
-            raise self.file.error(_words(str(error))) from error
+        except (InputFileError, self.arrow.ArrowException) as error:
+            if "straddling" in str(error):
+                raise _TooLong from error
+            if "invalid UTF8" in str(error):
+                raise self.file.error(f"it is not {self.encoding}: give its encoding (latin-1, ...).") from error
+            if isinstance(error, InputFileError):
+                raise
+            raise self.file.error(str(error)) from error
+
+
+class _TooLong(Exception):  # noqa: N818  (not an error yet: a larger block may do)
+    """A row does not fit into a block."""
 
 
 def read_delimited(file: InputFile, format: str = "csv", encoding: str = "utf-8") -> TableInput:
     """The columns of a CSV or TSV file; one pass over it finds out what they hold."""
     dialect = open_delimited(file, encoding, "\t" if format == "tsv" else None)
-    kinds = _kinds(dialect)
+    kinds = None
+    for larger in (1, 16, 256):  # a block must hold the longest row
+        dialect = replace(dialect, block_bytes=larger * max(opening.BLOCK_BYTES, 2**10))
+        try:
+            kinds = _kinds(dialect)
+            break
+        except _TooLong:
+            continue
+    if kinds is None:
+        raise file.error("a row is longer than can be read, or a quote is opened and never closed.")
     return TableInput(file, format, dialect.names, list(kinds.values()), partial(_read, dialect, kinds))
 
 
@@ -77,23 +98,32 @@ def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Del
     arrow = import_arrow(file.name, "reading CSV")
     first_lines = _first_lines(file, encoding)
     used = delimiter or find_delimiter(first_lines) or ","
-    rows = [row for row in csv.reader(first_lines, delimiter=used) if row]
+    n_blank = next((i for i, line in enumerate(first_lines) if line), len(first_lines))
+    rows = _fields(first_lines, used)
     if not rows:
         raise file.error("it holds no rows.")
     has_header = not all(_is_number(value) or value.strip() in _NULLS for value in rows[0])
-    names = [name.strip() for name in rows[0]] if has_header else [f"x{j}" for j in range(len(rows[0]))]
+    names = [name.strip() for name in rows[0]] if has_header else [""] * len(rows[0])
     names = [name or f"x{j}" for j, name in enumerate(names)]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise file.error(f"two columns are called {twice!r}: rename one.")
-    return Delimited(file, encoding, used, names, has_header, arrow)
+    return Delimited(file, encoding, used, names, n_blank + has_header, arrow)
+
+
+def _fields(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Rows of the first lines; Python's reader refuses fields of more than 128 KiB, which pyarrow takes."""
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:
+        return [line.split(delimiter) for line in lines if line]
 
 
 def find_delimiter(lines: Sequence[str]) -> str | None:
     """The delimiter that divides all of the first lines into the same number of fields, the most of them."""
     best, most = None, 1
     for delimiter in _DELIMITERS:
-        widths = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
+        widths = {len(row) for row in _fields(lines, delimiter)}
         if len(widths) == 1 and (width := widths.pop()) > most:
             best, most = delimiter, width
     if best is None and lines:  # ragged, or rows with newlines: the first line decides
@@ -149,14 +179,6 @@ def _read(dialect: Delimited, kinds: dict[str, str | None], names: Sequence[str]
     for batch in dialect.batches(names, wanted):
         if batch.num_rows:
             yield [to_numpy(arrow, batch.column(name), kinds[name] or "number") for name in names]
-
-
-def _words(message: str) -> str:
-    if "invalid UTF8" in message:
-        return f"{message}: give the encoding of the file (latin-1, utf-16, ...)."
-    if "straddling" in message:
-        return "a row is longer than can be read, or a quote is opened and never closed."
-    return message
 
 
 def _is_number(text: str) -> bool:

@@ -23,8 +23,8 @@ from odeco.exceptions import InputFileError
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
-# Bytes that are read at a time: parsing costs much more than the call, and several such blocks fit any memory.
-BLOCK_BYTES = 2**22
+# Bytes that are read at a time: what is made of them takes some ten times as much, and fits any memory.
+BLOCK_BYTES = 2**20
 # A line longer than this is not a line of any format here, and would have to be held as a whole.
 LONGEST_LINE = 2**28
 _HEAD_BYTES = 2**16

@@ -63,8 +63,13 @@ class ParquetInput:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Record batches of some columns."""
         for part in self.parts:
+            n_rows = 0
             with self._guard(part), self._open(part) as opened:
-                yield from opened.iter_batches(_rows_at_a_time(opened), columns=list(columns), use_threads=True)
+                for batch in opened.iter_batches(_rows_at_a_time(opened), columns=list(columns), use_threads=True):
+                    n_rows += batch.num_rows
+                    yield batch
+                if n_rows != opened.metadata.num_rows:
+                    raise part.error(f"it is damaged: {n_rows} of its {opened.metadata.num_rows} rows can be read.")
 
     def _open(self, part: InputFile) -> Any:
         # Pages are read one by one: a row group of any size passes through a buffer of this size.

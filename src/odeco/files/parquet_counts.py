@@ -23,7 +23,6 @@ from odeco.sources.base import Source
 WORDS, COUNTS = "words", "counts"
 _METADATA = b"odeco"
 _VERSION = 1
-_GROUP_NONZEROS = 2**20
 
 
 def has_counts(parquet: ParquetInput) -> bool:
@@ -150,6 +149,6 @@ def _list_field(arrow: Any, name: str, inner: Any) -> Any:
 
 def _groups(counts: sparse.csr_array) -> Iterator[sparse.csr_array]:
     """Rows with about as many entries as a row group should have."""
-    step = rows_per_batch(counts.shape[0], max(counts.nnz, 1) * 4)  # a quarter of the 2^22 of a batch
+    step = rows_per_batch(counts.shape[0], max(counts.nnz, 1) * 2)  # half of the 2^21 of a batch
     for start in range(0, counts.shape[0], step):
         yield counts[start : start + step]

@@ -18,8 +18,8 @@ from odeco.sources.streams import StreamSource
 
 # Word numbers are 32-bit integers.
 MOST_COLUMNS = 2**31 - 2
-# Rows and nonzeros of a batch at most: 2^22 nonzeros are 32 MiB.
-BATCH_ROWS, BATCH_NONZEROS = 65_536, 2**22
+# Rows and nonzeros of a batch at most: 2^21 nonzeros are 16 MiB.
+BATCH_ROWS, BATCH_NONZEROS = 65_536, 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +115,6 @@ def check_width(file: InputFile, n_features: int) -> int:
 
 
 def rows_per_batch(n_rows: int, n_nonzeros: int) -> int:
-    """Rows of a batch for about 2^22 nonzeros."""
+    """Rows of a batch for about 2^21 nonzeros."""
     mean = max(n_nonzeros / max(n_rows, 1), 1.0)
     return int(np.clip(BATCH_NONZEROS / mean, 16, BATCH_ROWS))

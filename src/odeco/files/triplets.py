@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from odeco.files.rows import BATCH_ROWS, SparseRows, check_width, csr_part, rows
 
 # Matrix Market files up to this size are read by scipy as a whole, whatever the order of their lines.
 WHOLE_BYTES = 2**27
+
+
+# Rows, columns (both from 0) and values.
+Entries: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -110,24 +114,40 @@ def _streamed(file: InputFile, name: str, shape: Shape) -> SparseRows:
 
 def _read(file: InputFile, shape: Shape) -> Iterator[sparse.csr_array]:
     """CSR pieces of whole rows; the last row of a block waits for the next, where it may go on."""
-    waiting = np.empty((0, 3), dtype=shape.dtype)
+    waiting: list[Entries] = []
     next_row, n_entries = 0, 0
     for line, block in file.line_blocks(shape.header_lines):
-        entries = number_table(file, block, line, shape.n_fields, shape.dtype)
-        if not len(entries):
+        table = number_table(file, block, line, shape.n_fields, shape.dtype)
+        if not len(table):
             continue
-        if shape.n_fields == 2:
-            entries = np.column_stack([entries, np.ones(len(entries), entries.dtype)])
-        n_entries += len(entries)
-        entries = np.concatenate([waiting, entries]) if len(waiting) else entries
-        rows = entries[:, 0].astype(np.int64) - 1
+        n_entries += len(table)
+        rows = table[:, 0].astype(np.int64) - 1
         _check_rows(file, rows, next_row, shape.n_rows, line)
-        complete = int(np.searchsorted(rows, rows[-1]))
-        yield from _pieces(file, shape, rows[:complete], entries[:complete], next_row, int(rows[-1]))
-        waiting, next_row = entries[complete:], int(rows[-1])
+        values = table[:, 2].copy() if shape.n_fields == 3 else np.ones(len(table), dtype=shape.dtype)
+        entries = rows, table[:, 1].astype(np.int64) - 1, values
+        last = int(rows[-1])
+        if last > next_row:
+            complete = int(np.searchsorted(rows, last))
+            whole = _joined([*waiting, _cut(entries, 0, complete)])
+            yield from _pieces(file, shape, whole, next_row, last)
+            waiting, next_row, entries = [], last, _cut(entries, complete, len(rows))
+        waiting.append(entries)
     if n_entries != shape.n_entries:
         raise file.error(f"it has {n_entries} entries, its header declares {shape.n_entries}: is it cut short?")
-    yield from _pieces(file, shape, waiting[:, 0].astype(np.int64) - 1, waiting, next_row, shape.n_rows)
+    yield from _pieces(file, shape, _joined(waiting), next_row, shape.n_rows)
+
+
+def _joined(parts: list[Entries]) -> Entries:
+    if len(parts) == 1:
+        return parts[0]
+    rows, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return rows, columns, values
+
+
+def _cut(entries: Entries, start: int, stop: int) -> Entries:
+    """Some of the entries, copied: the rest of a block need not be kept for the few that wait."""
+    rows, columns, values = (array[start:stop].copy() for array in entries)
+    return rows, columns, values
 
 
 def _check_rows(file: InputFile, rows: NDArray[np.int64], lowest: int, n_rows: int, line: int) -> None:
@@ -141,15 +161,13 @@ def _check_rows(file: InputFile, rows: NDArray[np.int64], lowest: int, n_rows: i
         )
 
 
-def _pieces(
-    file: InputFile, shape: Shape, rows: NDArray[np.int64], entries: NDArray[Any], first: int, stop: int
-) -> Iterator[sparse.csr_array]:
+def _pieces(file: InputFile, shape: Shape, entries: Entries, first: int, stop: int) -> Iterator[sparse.csr_array]:
     """Rows first to stop, those without entries too."""
+    rows, columns, values = entries
     for start in range(first, stop, BATCH_ROWS):
         indptr = np.searchsorted(rows, np.arange(start, min(start + BATCH_ROWS, stop) + 1))
-        part = entries[indptr[0] : indptr[-1]]
-        columns = part[:, 1].astype(np.int64) - 1
-        yield csr_part(file, part[:, 2].copy(), columns, indptr - indptr[0], shape.n_columns, start + 1)
+        part = slice(indptr[0], indptr[-1])
+        yield csr_part(file, values[part], columns[part], indptr - indptr[0], shape.n_columns, start + 1)
 
 
 def number_table(file: InputFile, block: bytes, line: int, n_fields: int, dtype: Any) -> NDArray[Any]:
@@ -173,21 +191,16 @@ def number_table(file: InputFile, block: bytes, line: int, n_fields: int, dtype:
 
 
 def _flat_integers(block: bytes, n_fields: int) -> NDArray[np.int64] | None:
-    if any(odd in block for odd in (b"\t", b"\r", b"\v", b"\f")):
-        return None
     symbols = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
-    ends = np.flatnonzero(symbols == ord("\n"))
-    spaces = np.flatnonzero(symbols == ord(" "))
-    if len(spaces) != (n_fields - 1) * len(ends):
-        return None
-    places = np.searchsorted(spaces, ends)
-    if (places != np.arange(1, len(ends) + 1) * (n_fields - 1)).any():
+    separators = symbols[symbols <= ord(" ")]
+    expected = np.frombuffer(b" " * (n_fields - 1) + b"\n", dtype=np.uint8)
+    if separators.size % n_fields or (separators.reshape(-1, n_fields) != expected).any():
         return None
     try:
         flat = np.fromstring(block, dtype=np.int64, sep=" ")
     except ValueError:
         return None
-    if len(flat) != n_fields * len(ends) or (flat == np.iinfo(np.int64).max).any():
+    if len(flat) != separators.size or (flat == np.iinfo(np.int64).max).any():
         return None
     return flat
 

@@ -143,7 +143,7 @@ def _codes(column: Values) -> tuple[Values, NDArray[np.intp]]:
     except TypeError:
         kinds = sorted({type(value).__name__ for value in column})
         raise ValueError(f"X mixes values that cannot be sorted, {' and '.join(kinds)}: use one kind.") from None
-    if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.round(values)).all():
+    if values.dtype.kind == "f" and (np.abs(values) < 2**63).all() and (values == np.round(values)).all():
         values = values.astype(np.int64)
     elif values.dtype == object and all(isinstance(value, str) for value in values):
         values = values.astype(str)

@@ -110,6 +110,7 @@ def test_a_column_of_mixed_types_holds_labels(tmp_path, monkeypatch):
         ("a\n1\n2\n", ["a"], [[1], [2]]),
         ("a,b\r\n 1 ,2\r\n", ["a", "b"], [[1, 2]]),
         (",b\n1,2\n", ["x0", "b"], [[1, 2]]),
+        ("\n\na,b\n1,2\n\n3,4\n", ["a", "b"], [[1, 2], [3, 4]]),
         ("\ufeffa,b\n1,2\n", ["a", "b"], [[1, 2]]),
     ],
 )
@@ -117,6 +118,15 @@ def test_delimiters_and_headers(tmp_path, content, names, rows):
     table = read_table(write(tmp_path / "a.csv", content))
     assert table.names == names
     np.testing.assert_array_equal(table.read(), rows)
+
+
+def test_a_row_may_be_longer_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "BLOCK_BYTES", 2**10)
+    text = "long " * 40_000  # more than Python's own reader takes for a field
+    path = write(tmp_path / "a.csv", f"a,text\n1,{text}\n2,short\n")
+    assert read_table(path).read().parts[1].tolist() == [text, "short"]
+    path = write(tmp_path / "b.csv", f'a,text\n1,"{text * 4}\n2,short\n')
+    failing(path, "a quote is opened and never closed")
 
 
 def test_quotes_may_hold_newlines(tmp_path):

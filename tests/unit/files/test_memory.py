@@ -1,0 +1,70 @@
+"""A corpus larger than the memory there is: the fit goes through, and the same rows at once do not fit."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+_SCRIPT = """
+import re, resource, sys
+from pathlib import Path
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from scipy import sparse
+import odeco
+from odeco.files import read_counts, write_counts
+
+path, repeats, mebibytes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+counts = sparse.csr_array(np.random.default_rng(0).poisson(0.5, (20_000, 100)))
+
+def write():
+    if path.suffix == ".parquet":
+        write_counts(path, lambda: (counts for _ in range(repeats)))
+        return
+    rows, columns = counts.nonzero()
+    options = pa.csv.WriteOptions(include_header=False, delimiter=" ")
+    with path.open("wb") as stream:
+        stream.write(b"%d\\n100\\n%d\\n" % (20_000 * repeats, counts.nnz * repeats))
+        for i in range(repeats):
+            table = pa.table({"document": rows + 1 + 20_000 * i, "word": columns + 1, "count": counts.data})
+            pa.csv.write_csv(table, stream, options)
+
+def fit(X):
+    return odeco.LatentDirichletAllocation(2, alpha0=1.0, refine=None, random_state=0).fit(X)
+
+write()
+fit(counts)  # everything that is loaded and compiled anyway comes before the cap
+next(iter(read_counts(path).source))
+used = 1024 * int(re.search(r"VmData:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+resource.setrlimit(resource.RLIMIT_DATA, (used + mebibytes * 2**20, used + mebibytes * 2**20))
+source = read_counts(path).source
+print(fit(source).components_.shape, sum(len(batch) for batch in source))
+try:
+    sparse.vstack([batch.counts for batch in source])
+except MemoryError:
+    print("not at once")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory that is written to (RLIMIT_DATA)")
+@pytest.mark.parametrize(
+    ("name", "repeats", "mebibytes"),
+    [("a.parquet", 20, 96), ("docword.a.txt", 12, 72)],  # as one matrix 126 and 75 MB
+)
+def test_a_corpus_larger_than_memory_is_fitted(tmp_path, name, repeats, mebibytes):
+    # One thread: the stacks of others would count. Arrow's own allocator takes memory in advance, malloc does not.
+    environment = os.environ | {
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+        "ODECO_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "ignore",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(tmp_path / name), str(repeats), str(mebibytes)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == [f"(2, 100) {20_000 * repeats}", "not at once"]
