@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.csv
 from scipy import sparse
 import odeco
-from odeco.files import read_counts, write_counts
+from odeco.files import opening, parquet, read_counts, rows, write_counts
 
+# An eighth of the usual sizes: a corpus of an eighth is then larger than memory.
+opening.BLOCK_BYTES, rows.BATCH_NONZEROS, parquet._BATCH_BYTES = 2**17, 2**18, 2**22
 path, repeats, mebibytes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 counts = sparse.csr_array(np.random.default_rng(0).poisson(0.5, (20_000, 100)))
 
@@ -23,12 +25,12 @@ def write():
     if path.suffix == ".parquet":
         write_counts(path, lambda: (counts for _ in range(repeats)))
         return
-    rows, columns = counts.nonzero()
+    documents, words = counts.nonzero()
     options = pa.csv.WriteOptions(include_header=False, delimiter=" ")
     with path.open("wb") as stream:
         stream.write(b"%d\\n100\\n%d\\n" % (20_000 * repeats, counts.nnz * repeats))
         for i in range(repeats):
-            table = pa.table({"document": rows + 1 + 20_000 * i, "word": columns + 1, "count": counts.data})
+            table = pa.table({"document": documents + 1 + 20_000 * i, "word": words + 1, "count": counts.data})
             pa.csv.write_csv(table, stream, options)
 
 def fit(X):
@@ -36,7 +38,7 @@ def fit(X):
 
 write()
 fit(counts)  # everything that is loaded and compiled anyway comes before the cap
-next(iter(read_counts(path).source))
+sum(len(batch) for batch in read_counts(path).source)
 used = 1024 * int(re.search(r"VmData:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 resource.setrlimit(resource.RLIMIT_DATA, (used + mebibytes * 2**20, used + mebibytes * 2**20))
 source = read_counts(path).source
@@ -51,7 +53,7 @@ except MemoryError:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory that is written to (RLIMIT_DATA)")
 @pytest.mark.parametrize(
     ("name", "repeats", "mebibytes"),
-    [("a.parquet", 20, 96), ("docword.a.txt", 12, 72)],  # as one matrix 126 and 75 MB
+    [("a.parquet", 8, 32), ("docword.a.txt", 8, 32)],  # as one matrix 50 MB
 )
 def test_a_corpus_larger_than_memory_is_fitted(tmp_path, name, repeats, mebibytes):
     # One thread: the stacks of others would count. Arrow's own allocator takes memory in advance, malloc does not.
