@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text clean
+.PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ bench-gaussian-mixture: $(VENV)/.installed-bench ## Gaussian mixtures: the same 
 
 bench-hmm: $(VENV)/.installed-bench ## hidden Markov models: the same (half an hour)
 	@$(PY) -m benchmarks hmm
+
+bench-files: $(VENV)/.installed-bench ## streamed fits, a pass over each format: the same (ten minutes)
+	@$(PY) -m benchmarks files
 
 bench-text: $(VENV)/.installed-bench ## counting words: the same (five minutes)
 	@$(PY) -m benchmarks text

@@ -27,6 +27,7 @@ NAMES = [
     "hmm",
     "ica",
     "text",
+    "files",
     "curves",
     "scaling",
 ]

@@ -29,11 +29,13 @@ def test_tables_are_made_from_the_result_file(name):
     assert not result["quick"]
 
 
-def test_the_table_of_the_text_guide_is_made_from_its_result_file():
-    if not (harness.RESULTS / "text.json").exists():
-        pytest.skip("no stored results: run make bench-text")
-    benchmark, result = import_module("benchmarks.text"), harness.load("text")
-    assert harness.read_between(harness.ROOT / "docs" / "text.md", "benchmark:text") == benchmark.docs_tables(result)
+@pytest.mark.parametrize("name", ["text", "files"])
+def test_the_tables_of_a_guide_are_made_from_its_result_file(name):
+    if not (harness.RESULTS / f"{name}.json").exists():
+        pytest.skip(f"no stored results: run make bench-{name}")
+    benchmark, result = import_module(f"benchmarks.{name}"), harness.load(name)
+    page = harness.ROOT / "docs" / f"{name}.md"
+    assert harness.read_between(page, f"benchmark:{name}") == benchmark.docs_tables(result)
     assert not result["quick"]
 
 
