@@ -80,9 +80,18 @@ def test_curves_are_drawn_and_tabled(tmp_path):
     ]
     peer = [{"budget": 1, "seconds": 0.5, "quality": -4.0}, {"budget": 100, "seconds": 50.0, "quality": -2.0}]
     errors = [{"budget": 100, "quality": 2.0}, {"budget": 400, "quality": 1.0}]
-    result = {"environment": ENVIRONMENT, "symbols": {"odeco": ours, "hmmlearn": peer}, "signals": {"odeco": errors}}
-    assert curves.reached(ours, -2.0, lower=False) == 1.0
-    assert curves.reached(peer, -1.0, lower=False) is None
+    result = {
+        "environment": ENVIRONMENT,
+        "symbols": {"data": "some", "curves": {"odeco": ours, "hmmlearn": peer}},
+        "signals": {"data": "more", "curves": {"odeco": errors}},
+    }
+    panel = curves.PANELS["symbols"]  # within 0.001
+    assert curves.reached(ours, -2.0, panel) == 1.0
+    assert curves.reached(peer, -1.9995, panel) == 50.0
+    assert curves.reached(peer, -1.0, panel) is None
+    lower = curves.PANELS["topics"]  # within half a per cent
+    assert curves.reached([{"seconds": 2.0, "quality": 1004.0}], 1000.0, lower) == 2.0
+    assert curves.reached([{"seconds": 2.0, "quality": 1006.0}], 1000.0, lower) is None
     text = curves.docs_tables(result)
     assert "| odeco | -1 | 1 s | 1 s |" in text
     assert "| hmmlearn | -2 | never | 50 s |" in text
