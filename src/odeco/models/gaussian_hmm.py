@@ -124,6 +124,8 @@ class GaussianHMM(FeatureHMM):
         model = cls(peer.n_components, covariance_type=peer.covariance_type)
         model.startprob_, model.transmat_ = np.array(peer.startprob_), np.array(peer.transmat_)
         model.means_, model.covars_ = np.array(peer.means_), np.array(peer._covars_)
+        if peer.covariance_type == "spherical" and model.covars_.ndim == 2:  # hmmlearn's fit repeats them per feature
+            model.covars_ = model.covars_[:, 0].copy()
         model.n_features_in_ = model.means_.shape[1]
         return model
 

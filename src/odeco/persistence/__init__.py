@@ -59,7 +59,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
         raise ValueError(f"model must be an estimator of odeco ({', '.join(LEARNED)}), got {type(model)!r}.")
     parameters = model.get_params(deep=False)
     state = {key: value for key, value in vars(model).items() if key not in parameters}
-    check_learned(name, state)
+    check_learned(name, parameters, state)
     encoder = Encoder()
     document = {
         "odeco": odeco.__version__,
@@ -95,9 +95,10 @@ def _rebuild(document: Mapping[str, Any], decoder: Decoder) -> SavedModel:
     name = document["estimator"]
     if name not in LEARNED:
         raise ModelFileError(f"unknown estimator {name!r}.")
-    model = getattr(odeco, name)(**{key: decoder.decode(node) for key, node in document["parameters"].items()})
+    parameters = {key: decoder.decode(node) for key, node in document["parameters"].items()}
+    model = getattr(odeco, name)(**parameters)
     state = {key: decoder.decode(node) for key, node in document["learned"].items()}
-    check_learned(name, state)
+    check_learned(name, model.get_params(deep=False), state)
     for key, value in state.items():
         setattr(model, key, value)
     metadata, version = document["metadata"], document["odeco"]

@@ -1,22 +1,23 @@
 """What the estimators have learned: names, dtypes and shapes, checked when a model is saved and when it is loaded.
 
 `k` is the number of components, `d` that of features; any other letter is a size of its own, the same wherever it
-stands in one model, and `*` any size. Compiled loops trust these shapes.
+stands in one model, and `*` any size. "size d" is a number that must be d. Compiled loops trust these shapes, those of
+the sums of `partial_fit` too (`odeco.persistence.sums`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from odeco.persistence.registry import name_of
+from odeco.persistence.sums import fits
 
 _NUMBER, _WHOLE, _FLAG = "number", "whole number", "flag"
 
 _ALL = {
-    "n_features_in_": _WHOLE,
+    "n_features_in_": "size d",
     "feature_names_in_": "any d",
     "n_iter_": _WHOLE,
     "diagnostics_": "Diagnostics",
@@ -24,7 +25,7 @@ _ALL = {
 }
 _MIXTURE = {**_ALL, "weights_": "float k", "converged_": _FLAG, "lower_bound_": _NUMBER}
 _CHAIN = {**_ALL, "startprob_": "float k", "transmat_": "float k k", "monitor_": "ConvergenceMonitor"}
-_TOPICS = {**_ALL, "components_": "float k d", "_word_stream": "WordStream"}
+_TOPICS = {**_ALL, "components_": "float k d", "_word_stream": "WordStream d"}
 
 # Alternatives are separated by "|"; "list of" is a list or tuple of any length, "?" allows None.
 LEARNED: Mapping[str, Mapping[str, str]] = {
@@ -69,7 +70,13 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         "layout_": "plain",
         "_stream": "list of CrowdMoments",
     },
-    "CategoricalHMM": {**_CHAIN, "emissionprob_": "float k s", "n_symbols_": _WHOLE, "_stream": "SymbolStream"},
+    "CategoricalHMM": {
+        **_CHAIN,
+        "n_features_in_": _WHOLE,  # 1: symbols stand in one column
+        "emissionprob_": "float k s",
+        "n_symbols_": "size s",
+        "_stream": "SymbolStream s",
+    },
     "GaussianHMM": {
         **_CHAIN,
         "means_": "float k d",
@@ -92,59 +99,28 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def check_learned(estimator: str, state: Mapping[str, Any]) -> None:
+def check_learned(estimator: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """Raise ValueError for an attribute that the estimator does not have, or that is not what it should be."""
     sizes: dict[str, int] = {}
     known = LEARNED[estimator]
-    if isinstance(state.get("n_features_in_"), int) and estimator != "CategoricalHMM":
-        sizes["d"] = state["n_features_in_"]
     for name, value in state.items():
         if name not in known:
             raise ValueError(f"{estimator} has no attribute {name!r} that could be kept in a file.")
-        if not any(_fits(value, expected, sizes) for expected in known[name].split("|")):
+        if not any(fits(value, expected, sizes) for expected in known[name].split("|")):
             raise ValueError(f"{name} should be {known[name]!r}, found {_describe(value)}.")
+    _check_together(parameters, state)
 
 
-def _fits(value: Any, expected: str, sizes: dict[str, int]) -> bool:
-    if expected.startswith("list of "):
-        inner = expected.removeprefix("list of ")
-        return isinstance(value, (list, tuple)) and all(_fits(item, inner, sizes) for item in value)
-    if expected.startswith("?"):
-        return value is None or _fits(value, expected.removeprefix("?"), sizes)
-    if expected == _NUMBER:
-        return isinstance(value, (float, int, np.floating)) and not isinstance(value, bool)
-    if expected == _WHOLE:
-        return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
-    if expected == _FLAG:
-        return isinstance(value, (bool, np.bool_))
-    if expected == "plain":
-        return _is_plain(value)
-    kind, *shape = expected.split()
-    if kind not in ("float", "any"):
-        return name_of(value) == expected
-    if not isinstance(value, np.ndarray) or (kind == "float" and value.dtype not in (np.float64, np.float32)):
-        return False
-    return _shape_fits(value.shape, shape, sizes)
-
-
-def _shape_fits(shape: tuple[int, ...], symbols: list[str], sizes: dict[str, int]) -> bool:
-    """Whether a shape agrees with what is known of the sizes; what it adds to that is remembered."""
-    if len(shape) != len(symbols):
-        return False
-    found = dict(sizes)
-    for length, symbol in zip(shape, symbols, strict=True):
-        if symbol != "*" and found.setdefault(symbol, length) != length:
-            return False
-    sizes.update(found)
-    return True
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    if isinstance(value, Iterable) and not isinstance(value, (str, np.ndarray)):
-        return isinstance(value, (list, tuple)) and all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str, np.integer))
+def _check_together(parameters: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Shapes that more than one attribute has a say in."""
+    widths = state.get("view_widths_")
+    if widths is not None and "means_" in state and [mean.shape[1] for mean in state["means_"]] != list(widths):
+        raise ValueError("means_ and view_widths_ disagree.")
+    if "covars_" in state:
+        k, d = state["means_"].shape
+        shapes = {"spherical": (k,), "diag": (k, d), "full": (k, d, d), "tied": (d, d)}
+        if state["covars_"].shape != shapes[parameters["covariance_type"]]:
+            raise ValueError(f"covars_ of shape {state['covars_'].shape} are not {parameters['covariance_type']!r}.")
 
 
 def _describe(value: Any) -> str:

@@ -305,3 +305,14 @@ def test_poisson_takes_counts_alone_and_missing_ones() -> None:
         zeros = PoissonHMM(2, random_state=0).fit(np.zeros((50, 1)))
     assert np.isfinite(model.score(x))
     assert np.isfinite(zeros.score(np.zeros((5, 1))))
+
+
+def test_spherical_models_come_from_hmmlearn():
+    """Its fit leaves spherical covariances once per feature; a loaded or hand-made model has one per state."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2)) + 5.0 * (np.arange(200) % 20 < 10)[:, None]
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    peer = hmm.GaussianHMM(2, covariance_type="spherical", n_iter=3, random_state=0).fit(X)
+    model = GaussianHMM.from_hmmlearn(peer)
+    assert model.covars_.shape == (2,)
+    np.testing.assert_allclose(model.score(X), peer.score(X), rtol=1e-9)  # 200 steps of doubles

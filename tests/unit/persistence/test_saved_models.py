@@ -215,6 +215,20 @@ class TestForged:
         with pytest.raises(odeco.ModelFileError):
             odeco.load(forge(change))
 
+    @pytest.mark.parametrize("case", [CASES[0], CASES[1]], ids=case_id)
+    def test_sums_of_other_shapes_are_refused(self, case, tmp_path):
+        """Compiled loops go on with the sums of `partial_fit`: each of their arrays in turn has a column too few."""
+        odeco.save(case.partial_fit(case.make(), slice(0, 2)), tmp_path / "good")
+        _, document, arrays = archive.read(tmp_path / "good", "model", 1)
+        stream = json.dumps(document["learned"]["_word_stream"])
+        names = [name for name in arrays if f'"name": "{name}"' in stream and arrays[name].ndim > 1]
+        assert len(names) > 5
+        for name in names:
+            changed = {**arrays, name: np.ascontiguousarray(arrays[name][..., :-1])}
+            archive.write(tmp_path / "bad", "model", 1, document, changed)
+            with pytest.raises(odeco.ModelFileError):
+                odeco.load(tmp_path / "bad")
+
     def test_nesting_without_end(self, forge):
         def nest(document, arrays):
             node = []
