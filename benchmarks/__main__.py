@@ -30,6 +30,7 @@ NAMES = [
     "files",
     "curves",
     "scaling",
+    "distributed",
 ]
 QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 

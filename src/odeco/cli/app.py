@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import odeco
-from odeco.cli import convert, decompose, demo, fit, report, show, transform
+from odeco.cli import convert, decompose, demo, fit, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors
 
 
@@ -19,7 +19,7 @@ class InTheOrderOfUse(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for the help."""
-        return ["demo", "fit", "show", "transform", "report", "convert", "decompose"]
+        return ["demo", "fit", "show", "transform", "report", "convert", "moments", "decompose"]
 
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(fit.app, name="fit")
+app.add_typer(moments.app, name="moments")
 app.command("demo")(interruptible(demo.demo))
 app.command("show")(interruptible(show.show))
 app.command("transform")(interruptible(transform.transform))

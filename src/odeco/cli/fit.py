@@ -111,7 +111,7 @@ def _counted(n_parts: int | None, model: Model) -> str:
     return model.parts if n_parts is None else f"{n_parts} {model.part if n_parts == 1 else model.parts}"
 
 
-def _parameters(model: Model, reader: Reader) -> list[inspect.Parameter]:
+def parameters(model: Model, reader: Reader) -> list[inspect.Parameter]:
     """All options of one subcommand: the input, the number of parts, then what the model and the reader add."""
     given = inspect.Parameter.POSITIONAL_OR_KEYWORD
     what = typer.Argument(metavar="INPUT..." if reader.several else "INPUT", show_default=False, help=reader.what)
@@ -137,7 +137,7 @@ def _register(model: Model) -> None:
     def run(values: dict[str, Any]) -> None:
         fit(model, values)
 
-    command = interruptible(with_parameters(run, _parameters(model, READERS[model.reads])))
+    command = interruptible(with_parameters(run, parameters(model, READERS[model.reads])))
     examples = "".join(f"\n\n  {example}" for example in model.examples)
     help = f"{model.summary}\n\n[bold]Examples[/bold]:{examples}"
     app.command(model.name, help=help, short_help=model.summary)(command)

@@ -240,6 +240,32 @@ class Stream:
                 self._sums = self._start(block)
             self._sums.update(block)
 
+    def settle(self) -> None:
+        """Fix the basis, on what there is if need be, and count what waits: no rows are held any more."""
+        waiting = self._blocks.waiting
+        if waiting is not None:
+            self._sums = self._start(waiting) if self._sums is None else self._sums
+            self._sums.update(waiting)
+            self._blocks = FixedBlocks(self._blocks.size)
+
+    def emptied(self) -> Stream:
+        """A stream on the same basis without any rows."""
+        self.settle()
+        if self._sums is None:
+            raise ValueError("no samples have been seen yet.")
+        empty = Stream(self.n_features, self.n_components)
+        empty._sums = VectorMoments(np.asarray(self._sums.basis), self._sums.shift)
+        return empty
+
+    def merge(self, other: Stream) -> None:
+        """Add the rows of a stream on the same basis."""
+        self.settle()
+        other.settle()
+        if self._sums is None or other._sums is None:
+            raise ValueError("streams without a basis cannot be merged: make one from a sample first.")
+        self._sums.merge(other._sums)
+        self.n += other.n
+
     @property
     def started(self) -> bool:
         """Whether the basis is final."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,6 +203,34 @@ class Stream:
     def started(self) -> bool:
         """Whether the first samples are complete."""
         return self._sums is not None
+
+    def settle(self) -> None:
+        """Fix the basis, on what there is if need be: no samples are held any more."""
+        if self._sums is None and self._held:
+            batch, self._held = join_batches(self._held), []
+            self._sums = self._start(batch)
+            for moments in self._sums:
+                moments.update(batch)
+
+    def emptied(self) -> Stream:
+        """A stream on the same basis without any samples."""
+        self.settle()
+        if self._sums is None:
+            raise ValueError("no samples have been seen yet.")
+        second, fourth = self._sums
+        empty = copy(self)
+        assert fourth.basis is not None
+        empty._sums = SecondMoments(self.n_features, second.shift), FourthMoments(fourth.basis, fourth.shift)
+        return empty
+
+    def merge(self, other: Stream) -> None:
+        """Add the samples of a stream on the same basis."""
+        self.settle()
+        other.settle()
+        if self._sums is None or other._sums is None:
+            raise ValueError("streams without a basis cannot be merged: make one from a sample first.")
+        for moments, others in zip(self._sums, other._sums, strict=True):
+            moments.merge(others)
 
     def update(self, batch: DenseBatch) -> None:
         """Add the rows of a chunk."""

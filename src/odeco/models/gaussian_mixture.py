@@ -160,6 +160,11 @@ class GaussianMixture(MixtureEstimator):
             stream = self._stream = open_stream(X.shape[1], options, seed)
         check_stream(stream, options)
         add_rows(stream, DenseBatch(X, weights))
+        return self._read_moments(stream)
+
+    def _read_moments(self, stream: Stream | ProductStream) -> Self:
+        """The estimate of all rows that a stream has seen."""
+        options = self._options()
         fitted, warn = read_stream(stream, options, as_generator(self.random_state))
         self._keep(fitted)
         self._finish(fitted.diagnostics, warn=warn)

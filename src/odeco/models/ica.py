@@ -160,7 +160,11 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             stream = self._stream = Stream(X.shape[1], self.n_components, X.dtype)
         with _blas_threads(X.shape[1]):
             stream.update(DenseBatch(X, weights))
-            self._solve(stream.problem(self.noise), self.refine, warn=stream.started)
+            return self._read_moments(stream)
+
+    def _read_moments(self, stream: Stream) -> Self:
+        """The estimate of all samples that a stream has seen."""
+        self._solve(stream.problem(self.noise), self.refine, warn=stream.started)
         return self
 
     @by_rows("shares")

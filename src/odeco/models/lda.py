@@ -25,6 +25,7 @@ from odeco.models.topics import (
     topics_at,
 )
 from odeco.models.word_moments import word_moments
+from odeco.models.word_stream import WordStream
 from odeco.refinement.lda import refine_lda
 from odeco.refinement.loop import Trace
 from odeco.sources import Source
@@ -168,7 +169,10 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         Gives the moment estimate (`refine` is not used): a refinement would need the documents again. Everything is
         forgotten by a call of `fit`.
         """
-        stream = self._stream(X, sample_weight)
+        return self._read_moments(self._stream(X, sample_weight))
+
+    def _read_moments(self, stream: WordStream) -> Self:
+        """The estimate of all documents that a stream has seen."""
         rng = as_generator(self.random_state)
         try:
             basis, noise = stream.read()

@@ -18,6 +18,7 @@ from odeco.models.fallback import documents_as_topics
 from odeco.models.lazy import by_rows
 from odeco.models.topics import topics_at
 from odeco.models.word_moments import word_moments
+from odeco.models.word_stream import WordStream
 from odeco.refinement.loop import Trace
 from odeco.refinement.multinomial_mixture import log_joint, refine_multinomial_mixture
 from odeco.sources import Source
@@ -131,7 +132,10 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
 
         Gives the moment estimate (`refine` is not used): EM would need the documents again.
         """
-        stream = self._stream(X, sample_weight)
+        return self._read_moments(self._stream(X, sample_weight))
+
+    def _read_moments(self, stream: WordStream) -> Self:
+        """The estimate of all documents that a stream has seen."""
         rng = as_generator(self.random_state)
         try:
             basis, noise = stream.read()

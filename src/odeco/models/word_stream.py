@@ -80,6 +80,38 @@ class WordStream:
         while self._sums is not None and self._held >= _BLOCK:
             self._sums.add(self._take(_BLOCK))
 
+    def settle(self) -> None:
+        """Fix the basis, on what there is if need be, and count what waits: no documents are held any more."""
+        if not self._waiting:
+            return
+        waiting = join_batches(self._waiting)
+        if self._sums is None:
+            self._sums = self._start(waiting)
+        self._sums.add(waiting)
+        self._waiting, self._held = [], 0
+
+    def emptied(self) -> WordStream:
+        """A stream on the same basis without any documents."""
+        self.settle()
+        if self._sums is None:
+            raise ValueError("no documents have been seen yet.")
+        empty = WordStream(
+            self.n_features, self.n_components, word_scale=self.word_scale, basis_size=self.basis_size, seed=self._seed
+        )
+        basis = self._sums.pairs.basis
+        empty._sums = _Sums(WordPairs(basis), WordTriples(basis), self._sums.noise)
+        return empty
+
+    def merge(self, other: WordStream) -> None:
+        """Add the documents of a stream on the same basis."""
+        self.settle()
+        other.settle()
+        if self._sums is None or other._sums is None:
+            raise ValueError("streams without a basis cannot be merged: make one from a sample first.")
+        self._sums.pairs.merge(other._sums.pairs)
+        self._sums.triples.merge(other._sums.triples)
+        self.frequencies.merge(other.frequencies)
+
     def _take(self, size: int) -> Batch:
         """The first `size` waiting documents as one batch; the rest keep waiting."""
         whole = join_batches(self._waiting)

@@ -21,6 +21,8 @@ from odeco.sources.partitions import Partitions, Piece, Rows
 
 Result = TypeVar("Result")
 
+# Partitions whose results are merged here rather than in a tree.
+_FEW = 32
 # Rows that `add_column` works on at a time.
 _ROWS = 4096
 
@@ -120,6 +122,8 @@ class SparkPartitions(Partitions):
     def fold(
         self, work: Callable[[Any, Rows], Result], merge: Callable[[Sequence[Result]], Result], pieces: Sequence[Piece]
     ) -> Result:
+        if len(pieces) < min(self._n_partitions, _FEW):  # a window: the other partitions are not even looked at
+            return merge(self.fetch(work, pieces))
         total: Result = self._tasks(work, pieces).treeReduce(partial(_merge_two, merge))
         return total
 
@@ -141,10 +145,9 @@ class SparkPartitions(Partitions):
 def _run(work: Any, wanted: dict[int, Rows], index: int, blocks: Iterator[Any]) -> Iterator[Any]:
     from pyspark import cloudpickle
 
-    if index in wanted:
-        run = cloudpickle.loads(work.value)
-        for block in blocks:
-            yield run(block, wanted[index])
+    for block in blocks:  # all of them: Spark ends a worker that leaves some of its input unread
+        if index in wanted:
+            yield cloudpickle.loads(work.value)(block, wanted[index])
 
 
 def _merge_two(merge: Callable[[Sequence[Result]], Result], first: Result, second: Result) -> Result:

@@ -318,12 +318,12 @@ def open_table(
 ) -> Any:
     """A source of a table's rows: one matrix or DataFrame, a list of them, or a function that returns an iterator."""
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if isinstance(X, TableSource) or hasattr(X, "schema"):
-        return X
     if is_remote(X):
         from odeco.sources.remote import remote_table
 
         return remote_table(X, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
+    if isinstance(X, DenseSource) and hasattr(X, "schema"):
+        return X
     if isinstance(X, OutOfCore):
         inner = open_table(X.data, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
         return inner if isinstance(inner, OutOfCoreRows) else OutOfCoreTable(inner.schema, lambda: inner)

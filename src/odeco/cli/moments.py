@@ -1,0 +1,152 @@
+"""``odeco moments``: sums of separate machines or days on one basis, merged, and fitted without the data."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from odeco.cli.console import Stages, interruptible
+from odeco.cli.fit import metadata, parameters
+from odeco.cli.inputs import READERS, read
+from odeco.cli.models import MODELS, Model
+from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output, with_parameters
+from odeco.cli.plain import as_plain
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Take moments of parts of the data apart, merge them, and fit without the data.
+
+    [bold]Example[/bold]: topics of two days, on two machines
+
+      odeco moments basis lda sample.txt -k 20 --out shared.odeco-basis
+
+      odeco moments compute shared.odeco-basis monday.txt --out monday.odeco-moments
+
+      odeco moments compute shared.odeco-basis tuesday.txt --out tuesday.odeco-moments
+
+      odeco moments merge monday.odeco-moments tuesday.odeco-moments --out both.odeco-moments
+
+      odeco moments fit both.odeco-moments --out topics.odeco
+    """,
+)
+basis_app = typer.Typer(no_args_is_help=True, help="Learn a basis from a sample: what all parts share.")
+app.add_typer(basis_app, name="basis")
+
+_OUT = typer.Option("--out", "-o", metavar="FILE", show_default=False, help="The file to write.")
+_SUMS = typer.Argument(metavar="MOMENTS...", show_default=False, help="Files of [bold]odeco moments compute[/bold].")
+_BASIS = typer.Argument(metavar="BASIS", show_default=False, help="A file of [bold]odeco moments basis[/bold].")
+_INPUT = typer.Argument(metavar="INPUT", show_default=False, help="Data, read as the sample was; - is stdin.")
+
+
+def make_basis(model: Model, values: dict[str, Any]) -> None:
+    """Read a sample and keep the basis that it gives."""
+    from odeco import shared_moments
+
+    reader, out = READERS[model.reads], check_output(values["out"], stdout=False)
+    settings = {each.name: values[each.name] for each in model.settings if values[each.name] is not None}
+    reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
+    stages, estimator = Stages(quiet=values["quiet"]), model.make(values["k"], values["seed"], settings)
+    with stages.stage(f"reading {values['input']}") as stage:
+        data = read(model.reads, [values["input"]], reading, stage)
+        stage.done = f"read {values['input']}: {data.format}"
+    with stages.stage("learning a basis") as stage:
+        basis = shared_moments.make_basis(estimator.set_params(**data.settings), data.whole)
+        shared_moments.write_moments(basis, out, metadata(model, data, reading, {}))
+        stage.done = f"wrote {out}: sums on it are made with odeco moments compute"
+
+
+def compute(
+    basis: Annotated[Path, _BASIS],
+    given: Annotated[str, _INPUT],
+    out: Annotated[Path, _OUT],
+    format: FORMAT = None,
+    column: COLUMN = None,
+    quiet: QUIET = False,
+    debug: DEBUG = False,
+) -> None:
+    """Add up the moments of a part of the data on a basis, in one pass."""
+    from odeco.cli.saved import open_model
+    from odeco.shared_moments import add_moments, n_rows, read_moments, write_moments
+
+    check_output(out, stdout=False)
+    empty, said = read_moments(basis)
+    if n_rows(empty):
+        raise typer.BadParameter(f"{basis} has rows in it already: give the basis itself, and merge afterwards.")
+    stages = Stages(quiet=quiet)
+    with stages.stage(f"reading {given}") as stage:
+        data = open_model(basis).read([given], stage, format=format, column=column)
+        stage.done = f"read {given}: {data.format}"
+    with stages.stage("adding up moments") as stage:
+        part = add_moments(empty, data.watched(stage)[0])
+        write_moments(part, out, said)
+        stage.done = f"wrote {out}: the moments of {n_rows(part):,} rows"
+
+
+def merge(
+    given: Annotated[list[Path], _SUMS],
+    out: Annotated[Path, _OUT],
+    quiet: QUIET = False,
+    debug: DEBUG = False,
+) -> None:
+    """Add up the moments of several files; all must be on the same basis."""
+    from odeco.shared_moments import merge_moments, n_rows, read_moments, write_moments
+
+    check_output(out, stdout=False)
+    with Stages(quiet=quiet).stage("merging") as stage:
+        parts = [read_moments(path) for path in given]
+        total = parts[0][0]
+        for path, (part, _) in zip(given[1:], parts[1:], strict=True):
+            try:
+                total = merge_moments([total, part])
+            except ValueError as error:
+                raise ValueError(f"{path} does not go with {given[0]}: {error}") from error
+        write_moments(total, out, parts[0][1])
+        stage.done = f"wrote {out}: the moments of {n_rows(total):,} rows"
+
+
+def fit(
+    given: Annotated[list[Path], _SUMS],
+    out: Annotated[Path, _OUT],
+    quiet: QUIET = False,
+    debug: DEBUG = False,
+) -> None:
+    """Fit a model to moments alone: the pure estimate of the paper, without refinement, and the model says so."""
+    import odeco
+    from odeco.shared_moments import fit_moments, merge_moments, n_rows, read_moments
+
+    check_output(out, stdout=False)
+    with Stages(quiet=quiet).stage("fitting") as stage:
+        parts = [read_moments(path) for path in given]
+        total = merge_moments([part for part, _ in parts])
+        model, said = fit_moments(total), parts[0][1]
+        said.pop("moments")
+        said["fitted"] = {
+            "command": shlex.join(["odeco", *sys.argv[1:]]),
+            "odeco": odeco.__version__,
+            "options": as_plain(model.get_params()),
+            "seconds": round(stage.seconds, 3),
+            "rows": n_rows(total),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        odeco.save(model, out, metadata=said)
+        stage.done = f"wrote {out}: {model.diagnostics_.method}, {n_rows(total):,} rows"
+
+
+def _register(model: Model) -> None:
+    def run(values: dict[str, Any]) -> None:
+        make_basis(model, values)
+
+    command = interruptible(with_parameters(run, parameters(model, READERS[model.reads])))
+    basis_app.command(model.name, help=f"A basis for: {model.summary}", short_help=model.summary)(command)
+
+
+for _name in ("lda", "single-topic", "gaussian-mixture", "ica"):
+    _register(MODELS[_name])
+app.command("compute")(interruptible(compute))
+app.command("merge")(interruptible(merge))
+app.command("fit")(interruptible(fit))

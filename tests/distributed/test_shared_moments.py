@@ -1,0 +1,115 @@
+"""Moments of separate machines on one basis: partial_fit == merged files, and different bases are refused."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+import odeco
+from odeco import ICA, GaussianMixture, LatentDirichletAllocation, ProductMixture, SingleTopicModel
+from odeco.shared_moments import (
+    add_moments,
+    fit_moments,
+    make_basis,
+    merge_moments,
+    n_rows,
+    read_moments,
+    write_moments,
+)
+
+
+@pytest.fixture(scope="module")
+def points():
+    rng = np.random.default_rng(0)
+    return 4 * rng.standard_normal((4, 6))[rng.choice(4, 3000)] + rng.standard_normal((3000, 6))
+
+
+CASES = [
+    (LatentDirichletAllocation(5, random_state=0), "components_"),
+    (SingleTopicModel(5, random_state=0), "components_"),
+    (GaussianMixture(4, random_state=0), "means_"),
+    (ICA(3, random_state=0), "mixing_"),
+]
+
+
+@pytest.mark.parametrize(("model", "learned"), CASES, ids=lambda value: str(value)[:30])
+@pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")  # of what few rows tell; not what is tested
+def test_files_that_are_merged_give_what_partial_fit_gives(model, learned, corpus, points, tmp_path):
+    rows = corpus if hasattr(model, "word_scale") else points
+    basis = make_basis(model, rows[::3])
+    assert n_rows(basis) == 0
+    once = deepcopy(basis).partial_fit(rows[:1000]).partial_fit(rows[1000:])  # on the same basis
+    for name, part in {"a": rows[:700], "b": rows[700:701], "c": rows[701:]}.items():
+        write_moments(add_moments(basis, [part]), tmp_path / f"{name}.odeco-moments", {"day": name})
+    parts = [read_moments(tmp_path / f"{name}.odeco-moments") for name in "cab"]
+    assert parts[1][1]["day"] == "a"
+    merged = merge_moments([part for part, _ in parts])
+    assert n_rows(merged) == rows.shape[0]
+    fitted = fit_moments(merged)
+    # Sums in another order; those of topics are of products in single precision.
+    np.testing.assert_allclose(getattr(fitted, learned), getattr(once, learned), atol=1e-6)
+    assert "moments" in fitted.diagnostics_.method or "cumulants" in fitted.diagnostics_.method
+    # Rows do not lie in the files: a part of 1,299 rows has no more than sums of a second thread over one of a row.
+    sizes = [(tmp_path / f"{name}.odeco-moments").stat().st_size for name in "abc"]
+    assert max(sizes) - min(sizes) < 20_000
+    odeco.save(fitted, tmp_path / "model.odeco")
+    np.testing.assert_array_equal(getattr(odeco.load(tmp_path / "model.odeco"), learned), getattr(fitted, learned))
+
+
+@pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")
+def test_what_does_not_fit_together_is_refused(corpus, points, tmp_path):
+    model = GaussianMixture(4, random_state=0)
+    first = add_moments(make_basis(model, points[:1000]), points)
+    with pytest.raises(ValueError, match="part 2 cannot be added to the first: .*different"):
+        merge_moments([first, add_moments(make_basis(model, points[1000:2000]), points)])
+    with pytest.raises(ValueError, match="part 2 is of another model"):
+        merge_moments([first, add_moments(make_basis(GaussianMixture(3, random_state=0), points[:1000]), points)])
+    with pytest.raises(ValueError, match="X has 5 features, but the basis has 6"):
+        add_moments(first, points[:, :5])
+    with pytest.raises(ValueError, match="kept of LatentDirichletAllocation"):
+        make_basis(ProductMixture(2), points)
+    with pytest.raises(ValueError, match="make a basis from a sample first"):
+        add_moments(model, points)
+    with pytest.raises(ValueError, match="nothing to merge"):
+        merge_moments([])
+    odeco.save(model.fit(points), tmp_path / "model.odeco")
+    with pytest.raises(ValueError, match="holds a model, not moments"):
+        read_moments(tmp_path / "model.odeco")
+
+
+def test_the_command_line_goes_the_whole_way(tmp_path, monkeypatch, capsys):
+    """A basis from a sample, two days apart, merged and fitted; a file on another basis is one line on stderr."""
+    from odeco.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = np.array([f"{topic}{i}" for topic in "abc" for i in range(20)]).reshape(3, 20)
+    for name, size in {"sample": 400, "monday": 300, "tuesday": 200}.items():
+        lines = [" ".join(rng.choice(words[rng.integers(3)], 30)) for _ in range(size)]
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines))
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--quiet"])
+        return ended.value.code
+
+    assert run("moments", "basis", "single-topic", "sample.txt", "-k", "3", "--out", "shared.odeco-basis") == 0
+    for day in ("monday", "tuesday"):
+        assert run("moments", "compute", "shared.odeco-basis", f"{day}.txt", "-o", f"{day}.odeco-moments") == 0
+    merge = ("moments", "merge", "monday.odeco-moments")
+    assert run(*merge, "tuesday.odeco-moments", "-o", "both.odeco-moments") == 0
+    assert run("moments", "fit", "both.odeco-moments", "-o", "topics.odeco") == 0
+    model = odeco.load("topics.odeco")
+    np.testing.assert_allclose(model.weights_, 1 / 3, atol=0.1)  # sampling error of 500 documents: 0.02
+    assert model.diagnostics_.method == "moments, one pass"
+    with pytest.raises(SystemExit) as ended:
+        main(["show", "topics.odeco"])
+    assert ended.value.code == 0
+    assert run("moments", "basis", "single-topic", "monday.txt", "-k", "3", "--out", "other.odeco-basis") == 0
+    assert run("moments", "compute", "other.odeco-basis", "monday.txt", "-o", "other.odeco-moments") == 0
+    capsys.readouterr()
+    assert run(*merge, "other.odeco-moments", "-o", "no.odeco-moments") == 1
+    assert "other.odeco-moments does not go with monday.odeco-moments" in capsys.readouterr().err
+    assert not (tmp_path / "no.odeco-moments").exists()
