@@ -247,3 +247,14 @@ def test_words_travel_with_the_counts(tmp_path):
     for name in ("a.parquet", "a.npz", "a.mtx", "docword.a.txt"):
         write_counts(tmp_path / name, small_counts(), WORDS)
         assert read_counts(tmp_path / name).vocabulary == WORDS
+
+
+def test_texts_are_counted_by_the_librarys_own_vectorizer(tmp_path):
+    path = write(tmp_path / "a.txt", "a rose is a rose\n\nthe sky is blue\n")
+    counts = read_counts(path)
+    assert counts.vocabulary == ["blue", "is", "rose", "sky", "the"]
+    np.testing.assert_array_equal(whole(counts.source), [[0, 1, 2, 0, 0], [0] * 5, [1, 1, 0, 1, 1]])
+    chosen = read_counts(path, vocabulary=["sky", "rose", "moon"])
+    assert chosen.vocabulary == ["sky", "rose", "moon"]
+    np.testing.assert_array_equal(whole(chosen.source), [[0, 2, 0], [0, 0, 0], [1, 0, 0]])
+    failing(write(tmp_path / "b.txt", "a b c\n"), "no words")
