@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+import traceback
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -81,7 +82,8 @@ def everything(*, quick: bool, report_only: bool) -> int:
             else:
                 publish(name, by_section(name))
             state = "done"
-        except subprocess.CalledProcessError:  # its own message is on the screen; the others go on
+        except Exception:  # hours of others must not be lost for one
+            traceback.print_exc()
             failed.append(name)
             state = "FAILED"
         print(f"== {name}: {state} in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
