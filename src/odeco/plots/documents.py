@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind
+from odeco.plots.names import batches_without_names, check_kind
 from odeco.plots.topics import TOPIC_MODELS
 from odeco.sources import as_source
 
@@ -64,7 +64,8 @@ def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
     tally, examples = _Tally(k), _Examples(k, n_examples)
     main = np.zeros(k, dtype=np.intp)
     for batch in as_source(data):
-        proportions = np.asarray(proportions_of(batch.counts), dtype=np.float64)
+        with batches_without_names():
+            proportions = np.asarray(proportions_of(batch.counts), dtype=np.float64)
         written = batch.lengths > 0
         main += np.bincount(proportions[written].argmax(axis=1), minlength=k)
         examples.update(batch.counts, batch.lengths, proportions, tally.n_documents)

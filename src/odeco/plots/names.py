@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from odeco.diagnostics import Diagnostics
@@ -32,6 +34,14 @@ def check_kind(model: Any, *kinds: str) -> Diagnostics:
     if kind_of(model) not in kinds:
         raise ValueError(f"model must be one of {', '.join(kinds)}, got {type(model).__name__}.")
     return report
+
+
+@contextmanager
+def batches_without_names() -> Iterator[None]:
+    """Batches of a frame may have lost or gained the names of its columns: scikit-learn's word on that helps no one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names", category=UserWarning)
+        yield
 
 
 def column_names(model: Any, given: Iterable[Any] | None, n: int, *, what: str, argument: str) -> list[str]:

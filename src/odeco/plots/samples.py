@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.plots.columns import Profile, emission_deviations
-from odeco.plots.names import check_model, kind_of
+from odeco.plots.names import batches_without_names, check_model, kind_of
 from odeco.sources.dense import DenseBatch, is_matrix
 from odeco.sources.views import ViewBatch, is_views
 
@@ -68,12 +68,13 @@ class Scatter:
 def membership(model: Any, rows: Any) -> Membership:
     """How the given samples belong to the components of a fitted mixture."""
     check_model(model)
-    shares = np.asarray(model.predict_proba(rows))
+    with batches_without_names():
+        shares, score = np.asarray(model.predict_proba(rows)), float(model.score(rows))
     labels, k = shares.argmax(axis=1), shares.shape[1]
     counts = np.bincount(labels, minlength=k)
     with np.errstate(invalid="ignore"):
         certainty = np.bincount(labels, weights=shares.max(axis=1), minlength=k) / np.where(counts, counts, np.nan)
-    return Membership(len(shares), counts, certainty, float(model.score(rows)))
+    return Membership(len(shares), counts, certainty, score)
 
 
 def scatter(model: Any, rows: Any, profiles: Iterable[Profile], most: int = 800) -> Scatter | None:
@@ -88,7 +89,8 @@ def scatter(model: Any, rows: Any, profiles: Iterable[Profile], most: int = 800)
     table = chosen.iloc[:, columns] if hasattr(chosen, "iloc") else np.asarray(chosen)[:, columns]
     points = np.asarray(table, dtype=np.float64)
     seen = np.isfinite(points).all(axis=1)
-    labels = np.asarray(model.predict_proba(chosen)).argmax(axis=1)
+    with batches_without_names():
+        labels = np.asarray(model.predict_proba(chosen)).argmax(axis=1)
     deviations = emission_deviations(model)[:, columns]
     return Scatter(
         points[seen],

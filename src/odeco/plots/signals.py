@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind, column_names
+from odeco.plots.names import batches_without_names, check_kind, column_names
 from odeco.sources.dense import as_dense_source
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,8 @@ def source_series(model: Any, data: Any, n_points: int = 400) -> Sources:
     blocks, n = [], 0
     for batch in as_dense_source(data):
         rows = batch.rows[: _MOST_SAMPLES - n]
-        blocks.append(np.asarray(model.transform(rows), dtype=np.float64))
+        with batches_without_names():
+            blocks.append(np.asarray(model.transform(rows), dtype=np.float64))
         n += len(rows)
         if n >= _MOST_SAMPLES:
             break

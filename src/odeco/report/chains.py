@@ -24,6 +24,7 @@ _MOST_SYMBOLS = 14  # of a state
 _MOST_COLUMNS = 24
 _LANES = 3  # columns beside the decoded states
 _MOST_CHANNELS = 64
+_MOST_POINTS = 6_400  # of all sources together: a page of many stays small
 
 
 def hmm_page(model: Any, inputs: Inputs) -> Page:
@@ -110,8 +111,9 @@ def _add_columns(model: Any, inputs: Inputs, sequence: DecodedSequence, content:
 def ica_page(model: Any, inputs: Inputs) -> Page:
     """Sources of an `ICA`."""
     found = mixing(model, inputs.feature_names)
-    series = None if inputs.data is None else source_series(model, inputs.data)
     k, d = len(found.kurtosis), len(found.channels)
+    n_points = int(np.clip(_MOST_POINTS // k, 100, 400))
+    series = None if inputs.data is None else source_series(model, inputs.data, n_points)
     strength = np.abs(found.matrix).max(axis=1)
     shown = np.sort(np.argsort(-strength, kind="stable")[:_MOST_CHANNELS])
     largest = float(strength.max()) or 1.0

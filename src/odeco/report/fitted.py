@@ -35,14 +35,15 @@ def all_options(model: Any) -> list[tuple[str, str, bool]]:
 
 
 def facts(model: Any, fitted: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """What else is known of the fit: method, passes, versions, and what the caller says of it."""
+    """What else is known of the fit: method, passes, versions, and what the caller says beyond the model's options."""
     report = model.diagnostics_
     found = [("method", report.method), ("passes over the data, refinement not counted", str(report.n_passes))]
     given = dict(fitted or {})
     given.pop("command", None)
     for key, value in given.items():
         if isinstance(value, Mapping):
-            found.extend((f"{key}: {inner}", _plain(item)) for inner, item in value.items())
+            own = model.get_params(deep=False)
+            found.extend((str(name), _plain(item)) for name, item in value.items() if name not in own)
         else:
             found.append((str(key), _plain(value)))
     if "odeco" not in given:

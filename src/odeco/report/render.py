@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import odeco
-from odeco.atomic import replacing
 from odeco.plots.fit import convergence, spectrum
 from odeco.plots.names import check_model, kind_of
 from odeco.report.charts import convergence_chart, spectrum_chart
@@ -40,7 +39,7 @@ def write_report(
     ----------
     model : a fitted estimator of odeco
     path : str or path
-        Where to write. An existing file is replaced when the new one is complete, not before.
+        Where to write; "-" is the standard output. An existing file is replaced when the new one is complete.
     data : what `fit` takes, optional
         Read once for what only data can show: prevalence and representative documents, samples and their classes, the
         sources of signals, a decoded sequence. Hidden Markov models take X, a list of sequences, or (X, lengths).
@@ -69,10 +68,11 @@ def write_report(
         fitted=fitted,
         title=title,
     )
-    target = Path(path)
-    with replacing(target) as file:
+    from odeco.files.output import writing
+
+    with writing(path) as file:
         file.write(text.encode("utf-8"))
-    return target
+    return Path(path)
 
 
 def render_report(

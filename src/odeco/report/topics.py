@@ -41,7 +41,7 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
     k, d = components.shape
     names = column_names(model, inputs.vocabulary, d, what="word", argument="vocabulary")
     use = None if inputs.data is None else topic_use(model, inputs.data)
-    shares = topic_shares(model) if use is None else use.shares
+    shares = topic_shares(model) if use is None or use.n_words == 0 else use.shares
     frequencies = word_frequencies(components, shares)
     plane = topic_map(components, shares)
     best = top_words(relevance(components, frequencies), WORDS)

@@ -7,11 +7,12 @@ from html.parser import HTMLParser
 from importlib import resources
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import odeco
 from odeco.report import findings, render_report, write_report
-from odeco.report.fitted import python_call
+from odeco.report.fitted import facts, python_call
 from tests.fitted_models import FITTED, fitted_model
 
 
@@ -225,3 +226,57 @@ def contrast(first: str, second: str) -> float:
 
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_options_of_the_command_are_shown_once():
+    """What the model itself knows stands among its options; what only the command knew stands with the facts."""
+    model, _ = fitted_model("gaussian_mixture")
+    shown = dict(facts(model, {"options": {"n_components": 3, "min_df": 10}, "seconds": 1.5, "odeco": "0.0.1"}))
+    assert shown["min_df"] == "10"
+    assert "n_components" not in shown
+    assert shown["odeco"] == "0.0.1"
+
+
+def test_the_page_may_go_to_the_standard_output(capfdbinary, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, _ = fitted_model("ica")
+    write_report(model, "-")
+    assert capfdbinary.readouterr().out == render_report(model).encode()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_may_be_frames_whole_or_in_batches():
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(2, size=300)
+    frame = pd.DataFrame(
+        {
+            "colour": np.where(rng.random(300) < np.where(hidden, 0.8, 0.2), "red", "blue"),
+            "visits": rng.poisson(np.where(hidden, 20, 5)),
+            "size": rng.normal(3.0 * hidden),
+            "weight": rng.normal(-2.0 * hidden),
+        }
+    )
+    model = odeco.ProductMixture(2, random_state=0).fit(frame)
+    whole = render_report(model, data=frame)
+    assert "size" in Page(whole).text("h3")
+    assert render_report(model, data=[frame]) == whole
+    batches = odeco.ProductMixture(2, random_state=0).fit(lambda: iter([frame[:150], frame[150:]]))
+    assert "150" in Page(render_report(batches, data=lambda: iter([frame[:150], frame[150:]]))).text("dd")
+
+
+def test_counts_may_be_a_frame_and_documents_empty():
+    model, inputs = fitted_model("lda")
+    frame = pd.DataFrame(inputs["data"].toarray(), columns=inputs["vocabulary"])
+    named = odeco.LatentDirichletAllocation(3, random_state=0).fit(frame)
+    assert inputs["vocabulary"][0] in render_report(named, data=frame)  # names are the model's own
+    assert "0" in Page(render_report(model, data=np.zeros((4, 20)))).text("dd")
+
+
+@pytest.mark.parametrize("k", [1, 12])
+def test_one_component_and_more_than_there_are_colours(k):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 15)) + 8 * np.eye(15)[rng.integers(k, size=600)]
+    model = odeco.GaussianMixture(k, random_state=0).fit(rows)
+    html = render_report(model, data=rows)
+    assert_self_contained(Page(html))
+    assert f'<span class="chip c{(k - 1) % 10}">{k - 1}</span>' in html
