@@ -14,7 +14,7 @@ from odeco.theory import quadratic_convergence_bound
 
 TITLE = "Quadratic convergence of the power method"
 PLACE = "Lemma 5.1"
-K, STEPS = 20, 14
+K, STEPS, DRAWN = 20, 24, 14
 ROUNDING = 1e-29  # squared errors below are those of double precision
 SHOWN = (0.1, 0.5, 0.9)  # quantiles of |lambda_2 c_2 / lambda_1 c_1| whose starts are drawn
 
@@ -60,17 +60,17 @@ def _matrix_errors(values: Any) -> Any:
 def draw(result: dict[str, Any], figure: Any) -> None:
     figure.set_size_inches(9, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
-    steps = np.arange(1, STEPS + 1)
+    steps = np.arange(1, DRAWN + 1)
     for i, (ratio, error, bound) in enumerate(zip(result["ratios"], result["errors"], result["bounds"], strict=True)):
-        left.semilogy(steps, error, "o-", color=f"C{i}", label=f"start with ratio {ratio:.2f}")
-        left.semilogy(steps, bound, color=f"C{i}", linestyle=BOUND["linestyle"], linewidth=BOUND["linewidth"])
-    left.semilogy(steps, result["matrix"], ".:", color="0.5", label="matrix of the same eigenvalues")
+        left.semilogy(steps, error[:DRAWN], "o-", color=f"C{i}", label=f"start with ratio {ratio:.2f}")
+        left.semilogy(steps, bound[:DRAWN], color=f"C{i}", linestyle=BOUND["linestyle"], linewidth=BOUND["linewidth"])
+    left.semilogy(steps, result["matrix"][:DRAWN], ".:", color="0.5", label="matrix of the same eigenvalues")
     left.plot([], [], label="bound of Lemma 5.1", **BOUND)
     left.axhspan(1e-34, ROUNDING, color="0.93")
     left.annotate("double precision", (0.8, 1e-30), ha="left", va="top", color="0.4", fontsize=8)
     left.set(
         xlim=(0.5, 21),
-        xticks=range(2, STEPS + 1, 2),
+        xticks=range(2, DRAWN + 1, 2),
         ylim=(1e-33, 1e4),
         xlabel="power steps t",
         ylabel=r"$\|v_1-\theta_t\|^2$",
@@ -84,9 +84,11 @@ def draw(result: dict[str, Any], figure: Any) -> None:
 
 
 def caption(result: dict[str, Any]) -> str:
+    counts = result["steps to 1e-12"]
     return (
         f"From {result['starts']} random starts on a tensor of {K} components with eigenvalues from 1 to 3, the "
-        "squared error never leaves the lemma's bound, of which it uses at most "
-        f"{100 * result['largest share of the bound']:.0f} %. What decides is the ratio of the two largest "
-        "|λᵢ vᵢ'θ₀|; even the hardest starts need few steps. A matrix of the same eigenvalues converges linearly."
+        f"squared error is at most {100 * result['largest share of the bound']:.0f} % of the lemma's bound, at any "
+        f"step. What decides is the ratio of the two largest |λᵢ vᵢ'θ₀|: {len(counts)} starts came to "
+        f"twelve digits, in {np.median(counts):.0f} steps as a rule and {max(counts)} at most. A matrix of the same "
+        "eigenvalues converges linearly."
     )
