@@ -14,7 +14,7 @@ from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
 from odeco.report.chain_charts import sequence_chart, state_runs, transition_chart
 from odeco.report.charts import colour, histogram_chart, series_chart
-from odeco.report.classes import profile_card
+from odeco.report.classes import profile_group
 from odeco.report.page import Inputs, Page, plural
 from odeco.report.svg import number, percent
 
@@ -100,9 +100,7 @@ def _add_columns(model: Any, inputs: Inputs, sequence: DecodedSequence, content:
     found = profiles(model, inputs.feature_names)
     shown = most_telling(found, _MOST_COLUMNS)
     lanes: list[Profile] = most_telling(found, _LANES)
-    content["groups"] = [
-        {"title": "", "profiles": [profile_card(p) for p in shown], "left_out": len(found) - len(shown)}
-    ]
+    content["groups"] = [profile_group("", shown, len(found))]
     content["sequence"]["chart"] = sequence_chart(sequence, [(p.column, p.name) for p in lanes])
     content["observed"] = f"{len(found):,}"
     content["observed_name"] = "columns" if len(found) > 1 else "column"

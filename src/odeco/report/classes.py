@@ -22,6 +22,7 @@ _MOST_VIEW_COLUMNS = 15
 _MOST_ANNOTATORS = 200
 _DOUBTFUL_ITEMS = 12
 _WHISKERS = 1.0  # standard deviations
+_MOST_ROWS = 8  # components of a card; more make a table
 
 
 def mixture_page(model: Any, inputs: Inputs) -> Page:
@@ -34,7 +35,7 @@ def mixture_page(model: Any, inputs: Inputs) -> Page:
     content = {
         "classes": class_rows(model.weights_, use, _class_words(shown)),
         "scatter": None if picture is None else scatter_chart(picture),
-        "groups": [{"title": "", "profiles": [profile_card(p) for p in shown], "left_out": len(found) - len(shown)}],
+        "groups": [profile_group("", shown, len(found))],
         "use": use,
         "score": "" if use is None else number(use.score),
     }
@@ -52,14 +53,7 @@ def multiview_page(model: Any, inputs: Inputs) -> Page:
     every = view_profiles(model, inputs.feature_names)
     shown = view_profiles(model, inputs.feature_names, most=_MOST_VIEW_COLUMNS)
     use = None if inputs.data is None else membership(model, some_rows(model, inputs.data))
-    groups = [
-        {
-            "title": f"View {t} ({model.likelihoods_[t]})",
-            "profiles": [profile_card(p) for p in view],
-            "left_out": len(every[t]) - len(view),
-        }
-        for t, view in enumerate(shown)
-    ]
+    groups = [profile_group(f"View {t} ({model.likelihoods_[t]})", view, len(every[t])) for t, view in enumerate(shown)]
     content = {
         "classes": class_rows(model.weights_, use, _class_words([p for view in shown for p in view])),
         "scatter": None,
@@ -119,6 +113,30 @@ def _class_words(shown: list[Profile], most: int = 4) -> list[str]:
         scored.sort(key=lambda pair: -pair[0])
         lines.append(", ".join(text for score, text in scored[:most] if score > 0.15))
     return lines
+
+
+def profile_group(title: str, shown: list[Profile], n_columns: int) -> dict[str, Any]:
+    """Columns of one view or table: a card for each, or one table where there are many components."""
+    many = len(shown[0].means) > _MOST_ROWS
+    return {
+        "title": title,
+        "count": len(shown),
+        "left_out": n_columns - len(shown),
+        "profiles": [] if many else [profile_card(p) for p in shown],
+        "components": [(i, colour(i)) for i in range(len(shown[0].means))] if many else [],
+        "lines": [(p.name, percent(p.telling), _cells(p)) for p in shown] if many else [],
+    }
+
+
+def _cells(profile: Profile) -> list[tuple[float, str]]:
+    """For each component how far it is from the middle of all, 1 being two standard deviations, and a text."""
+    if profile.kind == "categories":
+        best = profile.table.argmax(axis=1)
+        return [(float(profile.table[i, b]), profile.categories[b]) for i, b in enumerate(best)]
+    offsets = profile.means - profile.means.mean()
+    scale = 2 * float(np.sqrt(np.mean(profile.deviations**2) + np.var(profile.means))) or 1.0
+    show = percent if profile.kind == "probability" else number
+    return [(float(v), show(float(m))) for v, m in zip(np.clip(offsets / scale, -1, 1), profile.means, strict=True)]
 
 
 def profile_card(profile: Profile) -> dict[str, Any]:

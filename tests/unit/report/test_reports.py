@@ -280,3 +280,13 @@ def test_one_component_and_more_than_there_are_colours(k):
     html = render_report(model, data=rows)
     assert_self_contained(Page(html))
     assert f'<span class="chip c{(k - 1) % 10}">{k - 1}</span>' in html
+
+
+def test_many_components_make_a_table_and_few_make_cards():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 12)) + 8 * np.eye(12)[rng.integers(10, size=600)]
+    many = Page(render_report(odeco.GaussianMixture(10, random_state=0).fit(rows)))
+    few = Page(render_report(odeco.GaussianMixture(3, random_state=0).fit(rows)))
+    assert many.tags["article"] == 0
+    assert few.tags["article"] == 12
+    assert many.text("th").count("column ") == 12
