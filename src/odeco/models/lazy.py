@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from odeco.sources.kinds import is_dask, is_spark
+from odeco.sources.kinds import are_dask, is_dask, is_spark
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -22,7 +22,7 @@ def by_rows(kind: str) -> Callable[[Method], Method]:
     def decorate(method: Method) -> Method:
         @wraps(method)
         def run(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-            if is_dask(X):
+            if is_dask(X) or are_dask(X):
                 from odeco.sources.dask import map_rows
 
                 return map_rows(partial(method, self), X, _example(self, kind, X))

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odeco.sources.kinds import is_dask
-from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows
+from odeco.sources.kinds import are_dask, is_dask
+from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, n_rows_of
 
 Result = TypeVar("Result")
 
@@ -121,6 +121,38 @@ def _open_array(X: Any, sample_weight: ArrayLike | None) -> tuple[DaskPartitions
     return partitions, None if np.isnan(width) else int(width), X.dtype
 
 
+def open_views(views: list[Any], sample_weight: ArrayLike | None = None) -> DaskPartitions:
+    """Partitions that hold all views of some samples; the views must have the same chunks of rows."""
+    from dask import delayed
+
+    opened = [open_dask(view)[0] for view in views]
+    counts = {partitions.n_partitions for partitions in opened}
+    sizes = {tuple(partitions._sizes) for partitions in opened if partitions._sizes is not None}
+    if len(counts) > 1 or len(sizes) > 1:
+        raise ValueError(f"the views must have the same chunks of rows, got {sorted(counts)} partitions: rechunk them.")
+    together = delayed(_views, pure=False)
+    parts = [together(*blocks) for blocks in zip(*(partitions._delayed for partitions in opened), strict=True)]
+    if sample_weight is not None:
+        if not is_dask(sample_weight):
+            weights = np.asarray(sample_weight, dtype=np.float64)
+            edges = np.cumsum(opened[0].sizes())
+            if weights.shape != (edges[-1],):
+                raise ValueError(f"sample_weight must have shape ({edges[-1]},), got {weights.shape}.")
+            sample_weight = list(np.split(weights, edges[:-1]))
+        parts = _weighted(parts, sample_weight, "array")
+    together_partitions = DaskPartitions(parts)
+    together_partitions._sizes = opened[0]._sizes
+    return together_partitions
+
+
+def _views(*blocks: Any) -> Any:
+    """All views of some samples, to be checked where they are used."""
+    from odeco.sources.views import ViewBatch, as_view_batch
+
+    parts = tuple(as_block(block) for block in blocks)
+    return as_view_batch(list(parts)) if parts[0].shape[0] else ViewBatch(parts)
+
+
 def _weighted(parts: list[Any], sample_weight: Any, kind: str) -> list[Any]:
     """Partitions as pairs (rows, weights)."""
     from dask import delayed
@@ -177,7 +209,7 @@ def map_rows(function: Callable[[Any], Any], X: Any, sample: Any) -> Any:
     import dask.array as da
     from dask import delayed
 
-    partitions, _, _ = open_dask(X)
+    partitions = open_views(list(X)) if are_dask(X) else open_dask(X)[0]
     apply = delayed(partial(_apply, function, np.asarray(sample)), pure=False)
     sizes: list[Any] = list(partitions._sizes or []) or [float("nan")] * partitions.n_partitions
     tail = np.asarray(sample).shape[1:]
@@ -192,7 +224,7 @@ def _apply(function: Callable[[Any], Any], sample: Any, partition: Any) -> Any:
     from odeco.kernels.threads import one_thread
 
     block = as_block(partition)
-    if block.shape[0] == 0:
+    if n_rows_of(block) == 0:
         return np.empty((0, *sample.shape[1:]), dtype=sample.dtype)
     with one_thread():
         return np.asarray(function(block))

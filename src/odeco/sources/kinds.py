@@ -100,6 +100,11 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
+def are_dask(X: Any) -> bool:
+    """Whether X is a list of Dask collections: views of the same samples."""
+    return isinstance(X, (list, tuple)) and bool(X) and all(is_dask(view) for view in X)
+
+
 def is_spark(X: Any) -> bool:
     """Whether X is a Spark DataFrame, or a column of one."""
     if isinstance(X, SparkColumn):

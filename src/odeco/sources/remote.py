@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -13,12 +13,22 @@ from numpy.typing import ArrayLike
 
 from odeco.sources.base import Batch
 from odeco.sources.counts import as_batch, check_weights
-from odeco.sources.dask import open_dask
+from odeco.sources.dask import open_dask, open_views
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, as_rows
 from odeco.sources.kinds import is_dask
-from odeco.sources.partitions import ALL, PartitionedCounts, PartitionedRows, Partitions, Piece, Rows, n_rows_of
+from odeco.sources.partitions import (
+    ALL,
+    Partitioned,
+    PartitionedCounts,
+    PartitionedRows,
+    Partitions,
+    Piece,
+    Rows,
+    n_rows_of,
+)
 from odeco.sources.spark import open_spark
 from odeco.sources.tables import ColumnSummary, Schema, summarize_columns
+from odeco.sources.views import ViewBatch, ViewSource
 
 
 def remote_counts(X: Any, batch_size: int, sample_weight: ArrayLike | None = None) -> PartitionedCounts:
@@ -36,6 +46,51 @@ def remote_rows(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: Array
         width, dtype = first.n_features, first.rows.dtype
     kept = np.dtype(dtype) if np.dtype(dtype) in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
     return PartitionedRows(partitions, width, kept, batch_size, check=check_rows)
+
+
+class PartitionedViews(Partitioned, ViewSource):
+    """Views of samples in partitions."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        ViewSource.__init__(self, self._fetch)
+        self.partitions, self.pieces, self.functions = partitions, None, ()
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        if self._widths is None:
+            self._widths = self.partitions.fetch(_widths, [Piece(0, ALL)])[0]
+        return self._widths
+
+    def _reader(self) -> Any:
+        return ReadViews()
+
+    def _restricted(self, pieces: Any, functions: Any) -> Any:
+        raise NotImplementedError("views are summed as they are")
+
+
+class ReadViews:
+    """Makes batches of views of a partition: none where it is empty."""
+
+    def __call__(self, partition: Any, rows: Rows) -> list[ViewBatch]:
+        """All of them."""
+        return list(self.batches(partition, rows))
+
+    def batches(self, partition: Any, rows: Rows) -> Iterator[ViewBatch]:
+        """One after the other."""
+        views, weights = partition if isinstance(partition, tuple) else (partition, None)
+        if len(views):
+            whole = views if weights is None else ViewBatch(views.blocks, _weights(weights, len(views)))
+            yield from whole.pieces()
+
+
+def _widths(partition: Any, rows: Rows) -> tuple[int, ...]:
+    found: tuple[int, ...] = (partition[0] if isinstance(partition, tuple) else partition).widths
+    return found
+
+
+def remote_views(views: list[Any], sample_weight: ArrayLike | None = None) -> PartitionedViews:
+    """Dask collections of the same samples, with the same chunks of rows, as a source of views."""
+    return PartitionedViews(open_views(views, sample_weight))
 
 
 class PartitionedTable(PartitionedRows):

@@ -14,6 +14,7 @@ from odeco.sources.arrays import row_slice
 from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import as_rows
+from odeco.sources.kinds import are_dask
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
@@ -125,6 +126,10 @@ def as_view_source(X: Any, sample_weight: ArrayLike | None = None) -> ViewSource
         if sample_weight is not None:
             raise ValueError("sample_weight cannot be added to a source: give it to as_view_source with the data.")
         return X
+    if are_dask(X):
+        from odeco.sources.remote import remote_views
+
+        return remote_views(list(X), sample_weight)
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -171,7 +176,7 @@ def as_view_batch(item: Any) -> ViewBatch:
 
 def is_views(X: Any) -> bool:
     """Whether X is one list of blocks, rather than batches of them."""
-    if not isinstance(X, (list, tuple)) or not X:
+    if not isinstance(X, (list, tuple)) or not X or are_dask(X):
         return False
     if isinstance(X, tuple) and len(X) == 2 and isinstance(X[0], (list, tuple)) and _is_block(X[0][0]):
         return True  # one pair (views, weights)
