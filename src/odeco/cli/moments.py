@@ -43,6 +43,10 @@ _BASIS = typer.Argument(metavar="BASIS", show_default=False, help="A file of [bo
 _INPUT = typer.Argument(metavar="INPUT", show_default=False, help="Data, read as the sample was; - is stdin.")
 
 
+_Given = Annotated[list[Path], _SUMS]
+_Written = Annotated[Path, _OUT]
+
+
 def make_basis(model: Model, values: dict[str, Any]) -> None:
     """Read a sample and keep the basis that it gives."""
     from odeco import shared_moments
@@ -63,7 +67,7 @@ def make_basis(model: Model, values: dict[str, Any]) -> None:
 def compute(
     basis: Annotated[Path, _BASIS],
     given: Annotated[str, _INPUT],
-    out: Annotated[Path, _OUT],
+    out: _Written,
     format: FORMAT = None,
     column: COLUMN = None,
     quiet: QUIET = False,
@@ -87,43 +91,26 @@ def compute(
         stage.done = f"wrote {out}: the moments of {n_rows(part):,} rows"
 
 
-def merge(
-    given: Annotated[list[Path], _SUMS],
-    out: Annotated[Path, _OUT],
-    quiet: QUIET = False,
-    debug: DEBUG = False,
-) -> None:
+def merge(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = False) -> None:
     """Add up the moments of several files; all must be on the same basis."""
-    from odeco.shared_moments import merge_moments, n_rows, read_moments, write_moments
+    from odeco.shared_moments import n_rows, write_moments
 
     check_output(out, stdout=False)
     with Stages(quiet=quiet).stage("merging") as stage:
-        parts = [read_moments(path) for path in given]
-        total = parts[0][0]
-        for path, (part, _) in zip(given[1:], parts[1:], strict=True):
-            try:
-                total = merge_moments([total, part])
-            except ValueError as error:
-                raise ValueError(f"{path} does not go with {given[0]}: {error}") from error
-        write_moments(total, out, parts[0][1])
+        total, said = _merged(given)
+        write_moments(total, out, said)
         stage.done = f"wrote {out}: the moments of {n_rows(total):,} rows"
 
 
-def fit(
-    given: Annotated[list[Path], _SUMS],
-    out: Annotated[Path, _OUT],
-    quiet: QUIET = False,
-    debug: DEBUG = False,
-) -> None:
+def fit(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = False) -> None:
     """Fit a model to moments alone: the pure estimate of the paper, without refinement, and the model says so."""
     import odeco
-    from odeco.shared_moments import fit_moments, merge_moments, n_rows, read_moments
+    from odeco.shared_moments import fit_moments, n_rows
 
     check_output(out, stdout=False)
     with Stages(quiet=quiet).stage("fitting") as stage:
-        parts = [read_moments(path) for path in given]
-        total = merge_moments([part for part, _ in parts])
-        model, said = fit_moments(total), parts[0][1]
+        total, said = _merged(given)
+        model = fit_moments(total)
         said.pop("moments")
         said["fitted"] = {
             "command": shlex.join(["odeco", *sys.argv[1:]]),
@@ -135,6 +122,19 @@ def fit(
         }
         odeco.save(model, out, metadata=said)
         stage.done = f"wrote {out}: {model.diagnostics_.method}, {n_rows(total):,} rows"
+
+
+def _merged(paths: list[Path]) -> tuple[Any, dict[str, Any]]:
+    """The sums of all files, and what the first says beside them."""
+    from odeco.shared_moments import merge_moments, read_moments
+
+    total, said = read_moments(paths[0])
+    for path in paths[1:]:
+        try:
+            total = merge_moments([total, read_moments(path)[0]])
+        except ValueError as error:
+            raise ValueError(f"{path} does not go with {paths[0]}: {error}") from error
+    return total, said
 
 
 def _register(model: Model) -> None:
