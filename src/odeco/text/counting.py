@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from odeco.text.lexicon import Lexicon, Workspace, spell
 _BATCH_LETTERS = 1 << 18
 """Characters of a batch: its arrays stay in the processor's cache."""
 _BATCH_DOCUMENTS = 1 << 16
+_READ = 32  # documents that are taken from the caller's iterable at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +100,27 @@ def batches_of(documents: Iterable[str]) -> Iterator[list[str]]:
     """Documents in lists of about as many characters; what is not text is refused by its number."""
     if isinstance(documents, (str, bytes)):
         raise ValueError(f"documents must be an iterable of texts, got one {type(documents).__name__}.")
+    iterator = iter(documents)
     batch: list[str] = []
-    size = 0
-    for number, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise ValueError(
-                f"documents must be texts (str), document {number} is {document!r:.60} ({type(document).__name__})."
-            )
-        batch.append(document)
-        size += len(document)
+    n_seen, size = 0, 0
+    while read := list(islice(iterator, _READ)):
+        if set(map(type, read)) != {str}:
+            _check_texts(read, n_seen)
+        n_seen, size = n_seen + len(read), size + sum(map(len, read))
+        batch += read
         if size >= _BATCH_LETTERS or len(batch) >= _BATCH_DOCUMENTS:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _check_texts(documents: Sequence[Any], n_before: int) -> None:
+    for number, document in enumerate(documents, n_before):
+        if not isinstance(document, str):
+            raise ValueError(
+                f"documents must be texts (str), document {number} is {document!r:.60} ({type(document).__name__})."
+            )
 
 
 def count_blocks(batches: Iterable[Sequence[str]], counters: Sequence[Counter]) -> Iterator[Block]:

@@ -85,6 +85,7 @@ def test_batches_and_threads_do_not_matter(n_threads, letters_per_batch, monkeyp
     counts = expected.fit_transform(DOCUMENTS)
     monkeypatch.setenv("ODECO_NUM_THREADS", n_threads)
     monkeypatch.setattr(counting, "_BATCH_LETTERS", letters_per_batch)
+    monkeypatch.setattr(counting, "_READ", 1)
     assert threads.thread_count() == int(n_threads)
     other = Vectorizer(ngram_range=(1, 2))
     assert (other.fit_transform(iter(DOCUMENTS)) != counts).nnz == 0
@@ -216,6 +217,7 @@ class TestBatches:
     def test_counts_beyond_memory_go_to_a_file(self, monkeypatch):
         monkeypatch.setattr(vectorizer, "_MEMORY", 150)
         monkeypatch.setattr(counting, "_BATCH_LETTERS", 1)
+        monkeypatch.setattr(counting, "_READ", 1)
         stores = []
         monkeypatch.setattr(
             "odeco.text.matrices.BlockStore", lambda memory: stores.append(BlockStore(memory)) or stores[-1]
