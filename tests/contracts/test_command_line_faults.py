@@ -61,6 +61,10 @@ def _mixed_types(folder: Path) -> Path:
     return write_rows(folder / "data.csv", ["a", "b"], [[i, i / 3 if i != 70 else "n/a?"] for i in range(100)])
 
 
+def _missing_value(folder: Path) -> Path:
+    return write_rows(folder / "data.csv", ["a", "b"], [[i, i / 3 if i != 70 else ""] for i in range(100)])
+
+
 def _folder(folder: Path) -> Path:
     path = folder / "data"
     path.mkdir()
@@ -82,6 +86,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty": (_empty, "empty"),
     "header only": (_header_only, "row"),
     "mixed types": (_mixed_types, "b"),
+    "missing value": (_missing_value, "row 71 has no number in the column 'b'"),
     "folder": (_folder, "folder"),
     "damaged": (_damaged, "data.npy"),
 }
@@ -139,7 +144,8 @@ def test_a_folder_that_may_not_be_read(open_folder: Path) -> None:
     ("arguments", "said"),
     [
         (["gaussian-mixture", "FILE", "-k", "2", "--columns", "a,z"], "'z'"),
-        (["gaussian-mixture", "FILE", "-k", "500", "--columns", "a,b"], "500"),
+        (["gaussian-mixture", "FILE", "-k", "500", "--columns", "a,b"], "-k 500 is more than the 200 rows"),
+        (["gaussian-hmm", "FILE", "-k", "500", "--columns", "a,b"], "-k 500 is more than the 200 steps"),
         (["gaussian-mixture", "FILE", "-k", "2"], "--columns a,b,c"),  # text among the numbers
         (["lda", "FILE", "-k", "2", "--column", "z"], "'z'"),
         (["lda", "FILE", "-k", "2", "--column", "a"], "text"),
@@ -228,6 +234,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_space_left_for_the_output(model: Path, tmp_path: Path) -> None:
     """A limit on the size of files is a disk that fills up: the old file stays, and nothing new is left."""
     out = tmp_path / "answers.csv"
+    assert call("transform", model, model.with_name("documents.txt"), "--out", out).returncode == 0  # all is compiled
     out.write_text("of yesterday")
 
     def limit() -> None:

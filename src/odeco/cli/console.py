@@ -17,7 +17,8 @@ INTERRUPTED = 130  # what shells give a command that Ctrl-C ended
 # Warnings of libraries to their own callers: nothing that a person at a terminal could change.
 _FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
-_SIGNS = {"=": " ", " must be": " must be", None: ""}
+_TYPED = {"n_components": "-k", "n_classes": "-k", "min_df": "--min-df", "max_df": "--max-df", "layout": "--layout"}
+_PYTHON_NAMES = re.compile(r"(?<![\w-])(n_components|n_classes|min_df|max_df|layout(?==))\b(=)?")
 _STOPPED = "interrupted; no half-written file is left"
 
 Item = TypeVar("Item")
@@ -87,8 +88,8 @@ def _words(error: Exception) -> str:
 
 
 def _as_typed(message: str) -> str:
-    """A message of an estimator in the words of the command line: what Python calls n_components is -k here."""
-    return re.sub(r"\b(n_components|n_classes)(=| must be)?", lambda found: f"-k{_SIGNS[found[2]]}", message)
+    """A message of the library in the words of the command line: what Python calls n_components is -k here."""
+    return _PYTHON_NAMES.sub(lambda found: _TYPED[found[1]] + (" " if found[2] else ""), message)
 
 
 class Stages:

@@ -45,7 +45,10 @@ def demo(
         f"odeco fit lda {text} --stop-words english --min-df {READING['min_df']} -k {k} --seed {seed} --out {model}"
     )
     n_passages = write_passages(text)
-    typer.echo(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}\n\n$ {command}")
+    typer.echo(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}\n")
+    if first_run():
+        typer.echo("(The first run compiles the loops that it needs: some seconds that later ones do not take.)\n")
+    typer.echo(f"$ {command}")
     data = fit_file(
         MODELS["lda"], [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
         command=command,
@@ -55,6 +58,13 @@ def demo(
     typer.echo(f"\n$ odeco report {model} {text} --out {page}")
     write_page(saved, data, page, stages)
     typer.echo(next_steps(out))
+
+
+def first_run() -> bool:
+    """Whether nothing has been compiled yet, as far as can be seen: numba keeps its results beside the sources."""
+    import odeco.kernels
+
+    return not any((Path(odeco.kernels.__file__).parent / "__pycache__").glob("*.nbi"))
 
 
 def write_passages(path: Path) -> int:
@@ -79,5 +89,5 @@ Try next:
   odeco show {here}/model.odeco --top 15
   odeco transform {here}/model.odeco {here}/passages.txt --out {here}/topics.csv
   odeco fit lda {here}/passages.txt --stop-words english --ngrams 2 -k 40 --out {here}/40.odeco
-  head -500 {here}/passages.txt | odeco fit hmm - --unit characters -k 2 --out {here}/letters.odeco
+  head -100 {here}/passages.txt | odeco fit hmm - --unit characters -k 2 --out {here}/letters.odeco
   odeco fit --help    (your own data: documents, tables, sequences, labels, signals)"""

@@ -69,6 +69,10 @@ def fit_file(
     with stages.stage(f"reading {named}") as stage:
         data = read(model.reads, paths, reading, stage)
         stage.done = f"read {named}: {described(data, READERS[model.reads])}"
+    if n_parts is not None and data.rows is not None and n_parts > data.rows:
+        raise ValueError(
+            f"-k {n_parts} is more than the {data.rows:,} {READERS[model.reads].rows} of {named}: lower it."
+        )
     with stages.stage(f"fitting {_counted(n_parts, model)}") as fitting:
         estimator.set_params(**data.settings).fit(*data.watched(fitting))
         fitting.done = f"fitted {_counted(int(estimator.diagnostics_.n_components), model)}"

@@ -6,7 +6,7 @@ which makes one) and the stage that counts the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,13 +106,28 @@ def _rows(paths: Sequence[str], options: Options, known: Options, stage: Stage, 
         numbers = [name for name in table.names if name not in text]
         advice = f"choose others with --columns {','.join(numbers)}" if numbers else "it has no others"
         raise ValueError(f"{paths[0]}: text in {', '.join(text[:5])}, and this model needs numbers: {advice}.")
-    whole = held(stage.watch(table.source), joined_rows)
+    source = table.source if mixed else lambda: _finite(paths[0], table.source(), table.names)
+    whole = held(stage.watch(source), joined_rows)
     return Data(
-        (table.source if whole is None else whole,),
+        (source if whole is None else whole,),
         table.format,
         {"feature_names": table.names},
         None if whole is None else whole.shape[0],
     )
+
+
+def _finite(path: str, blocks: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+    """Blocks of numbers as they are; the first that is missing is an error that names its place."""
+    first = 1
+    for block in blocks:
+        if not np.isfinite(block).all():
+            row, column = np.argwhere(~np.isfinite(block))[0]
+            raise ValueError(
+                f"{path}: row {first + row} has no number in the column {names[column]!r}: fill it in, drop the row, "
+                "or use product-mixture, which takes missing values as they are."
+            )
+        first += len(block)
+        yield block
 
 
 def _columns(options: Options, known: Options) -> list[str] | None:

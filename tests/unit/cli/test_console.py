@@ -34,6 +34,10 @@ def test_warnings_and_surprises_are_one_line_each(capsys: pytest.CaptureFixture[
         (MemoryError(), "not enough memory"),
         (ValueError("n_components=9 is too many: lower n_components"), "-k 9 is too many: lower -k"),
         (ValueError("n_components must be a positive integer, got 0."), "-k must be a positive integer, got 0."),
+        (
+            ValueError("try a lower min_df; layout='long'; in the wrong layout"),
+            "try a lower --min-df; --layout 'long'; in",
+        ),
         (ImportError("pip install odeco[files]"), "pip install odeco[files]"),
     ],
 )
