@@ -42,6 +42,8 @@ _ON_DEMAND = {
     "load": "odeco.persistence",
 }
 
+_MODULES_ON_DEMAND = ("plots", "report")
+
 # In the order of the flow.
 __all__ = [
     "tensors",
@@ -67,6 +69,8 @@ __all__ = [
     "ICA",
     "save",
     "load",
+    "plots",
+    "report",
     "MomentError",
     "MomentWarning",
     "ModelFileError",
@@ -76,8 +80,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return getattr(import_module(_ON_DEMAND[name]), name)
+    if name in _MODULES_ON_DEMAND:
+        return import_module(f"odeco.{name}")
     raise AttributeError(f"module 'odeco' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ON_DEMAND])
+    return sorted({*globals(), *_ON_DEMAND, *_MODULES_ON_DEMAND})
