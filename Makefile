@@ -11,7 +11,7 @@ PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files clean
+.PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +83,9 @@ bench-files: $(VENV)/.installed-bench ## streamed fits, a pass over each format:
 
 bench-text: $(VENV)/.installed-bench ## counting words: the same (five minutes)
 	@$(PY) -m benchmarks text
+
+bench-distributed: $(VENV)/.installed-bench ## Dask and Spark beside one process: the same
+	@$(PY) -m benchmarks distributed
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist odeco-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site

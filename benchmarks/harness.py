@@ -85,7 +85,7 @@ def environment(packages: Iterable[str]) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "processor": _processor(),
-        "packages": {name: version(name) for name in packages},
+        "packages": {name: version(name) for name in dict.fromkeys(["odeco", *packages])},
     }
 
 
