@@ -13,7 +13,7 @@ from odeco.cli.console import Stage
 Options = Mapping[str, Any]
 
 # Data up to this size are read once and kept; larger ones are read again for every pass.
-HELD_BYTES = 2**28
+HELD_BYTES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
