@@ -116,10 +116,9 @@ class Scale:
 def axis_numbers(ticks: list[float]) -> list[str]:
     """Labels of ticks, with the digits that tell neighbours apart; powers of ten as such where they are far from 1."""
     powers = [round(np.log10(t)) if t > 0 else 0 for t in ticks]
-    if any(p < -3 or p > 5 for p in powers) and all(
-        abs(t / 10.0**p - 1) < 1e-9 for t, p in zip(ticks, powers, strict=True)
-    ):
-        return [f"10{str(p).translate(_RAISED)}" for p in powers]
+    if len(ticks) > 1 and all(abs(t / 10.0**p - 1) < 1e-9 for t, p in zip(ticks, powers, strict=True)):
+        raised = min(powers) < -3 or max(powers) > 5
+        return [f"10{str(p).translate(_RAISED)}" if raised else number(10.0**p) for p in powers]
     if len(ticks) < 2 or ticks[0] <= 0 < ticks[-1] / 1e4 or (ticks[0] > 0 and ticks[-1] / ticks[0] > 1e3):
         return [number(t) for t in ticks]
     digits = max(0, -int(np.floor(np.log10(min(np.diff(ticks))) + 1e-9)))

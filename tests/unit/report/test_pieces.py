@@ -58,6 +58,7 @@ def test_ticks_of_a_logarithmic_scale_are_powers_of_ten():
         "10⁻¹",
         "10⁰",
     ]
+    assert axis_numbers([0.1, 1.0, 10.0]) == ["0.1", "1", "10"]
     assert Scale(2, 9, 0, 1, log=True).ticks() == [2, 5]
 
 
