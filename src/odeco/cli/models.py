@@ -204,7 +204,7 @@ _TABLE = (
         "Hidden states behind sequences of symbols: letters, words, events.",
         (_refine("baum-welch"), SMOOTHING, MAX_ITER, TOL),
         (
-            "odeco fit hmm alice.txt --unit characters -k 2 --out letters.odeco",
+            "odeco fit hmm moby_dick.txt --unit characters -k 2 --out letters.odeco",
             "odeco fit hmm clicks.csv --sequence session --columns page -k 6 --out visits.odeco",
         ),
     ),

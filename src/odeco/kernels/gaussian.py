@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
+BLOCK = 64  # steps whose columns are laid side by side: loops over a constant number of them fill the vector units
 _OPTIONS = {
     "cache": True,
     "nogil": True,
@@ -17,70 +18,91 @@ _OPTIONS = {
 
 
 @njit(**_OPTIONS)
+def _transposed(values: Floats, center: Floats, begin: int, out: Floats, absent: Floats) -> bool:
+    """`BLOCK` steps about the centre, a column in each row, 0 where missing; whether something is. Zeros at the end."""
+    total = 0.0
+    if begin + BLOCK <= values.shape[0]:
+        for c in range(values.shape[1]):
+            for s in range(BLOCK):
+                out[c, s] = values[begin + s, c] - center[c]
+                total += out[c, s]
+    else:
+        out[:] = 0.0
+        for s in range(values.shape[0] - begin):
+            for c in range(values.shape[1]):
+                out[c, s] = values[begin + s, c] - center[c]
+                total += out[c, s]
+    if total - total == 0.0:  # neither NaN nor an overflow
+        return False
+    for c in range(values.shape[1]):
+        for s in range(BLOCK):
+            there = out[c, s] == out[c, s]
+            absent[c, s] = 0.0 if there else 1.0
+            out[c, s] = out[c, s] if there else 0.0
+    return True
+
+
+@njit(**_OPTIONS)
 def diagonal_log_rows(
     values: Floats, center: Floats, linear: Floats, half: Floats, constants: Floats, rows: Floats, scales: Floats
 ) -> None:
     """Log densities less their largest in ``rows`` (m, k), the largest in ``scales`` (m,).
 
     ``log p = sum_c constants[c, j] + v_c (linear[c, j] - v_c half[c, j])`` with v = values - center over the entries
-    that are there. ``linear``, ``half`` and ``constants`` have shape (d, kp), kp being k padded with anything finite.
+    that are there; ``linear``, ``half`` and ``constants`` have shape (d, k).
     """
-    k, (d, kp) = rows.shape[1], linear.shape
-    totals = np.zeros(kp)
-    for c in range(d):
-        for j in range(kp):
-            totals[j] += constants[c, j]
-    sums = np.empty(kp)
-    for t in range(values.shape[0]):
-        for j in range(kp):
-            sums[j] = totals[j]
-        for c in range(d):
-            v = values[t, c] - center[c]
-            if v == v:
-                for j in range(kp):
-                    sums[j] += v * (linear[c, j] - v * half[c, j])
-            else:
-                for j in range(kp):
-                    sums[j] -= constants[c, j]
-        top = sums[0]
-        for j in range(1, k):
-            top = max(top, sums[j])
+    (n, k), d = rows.shape, center.shape[0]
+    v, absent = np.empty((d, BLOCK)), np.empty((d, BLOCK))
+    sums, top = np.empty((k, BLOCK)), np.empty(BLOCK)
+    totals = constants.sum(axis=0)
+    for begin in range(0, n, BLOCK):
+        missing = _transposed(values, center, begin, v, absent)
+        top[:] = -np.inf
         for j in range(k):
-            rows[t, j] = sums[j] - top
-        scales[t] = top
+            for s in range(BLOCK):
+                sums[j, s] = totals[j]
+            for c in range(d):
+                slope, bend = linear[c, j], half[c, j]
+                for s in range(BLOCK):
+                    sums[j, s] += v[c, s] * (slope - v[c, s] * bend)
+                if missing:
+                    for s in range(BLOCK):
+                        sums[j, s] -= absent[c, s] * constants[c, j]
+            for s in range(BLOCK):
+                top[s] = sums[j, s] if sums[j, s] > top[s] else top[s]
+        for s in range(min(BLOCK, n - begin)):
+            scales[begin + s] = top[s]
+            for j in range(k):
+                rows[begin + s, j] = sums[j, s] - top[s]
 
 
 @njit(**_OPTIONS)
 def diagonal_sums(
-    values: Floats, center: Floats, weights: Floats, least: float, totals: Floats, first: Floats, second: Floats
+    values: Floats, center: Floats, weights: Floats, totals: Floats, first: Floats, second: Floats
 ) -> None:
-    """Weights, weighted sums and weighted sums of squares about the centre, each added to (k, d); NaN counts nowhere.
-
-    Weights of at most ``least`` are taken for 0: most posteriors are.
-    """
-    d, k = values.shape[1], weights.shape[1]
-    centred, present = np.empty(d), np.empty(d)
+    """Weights, weighted sums and sums of squares about the centre, each added to (k, d); NaN counts nowhere."""
+    (n, k), d = weights.shape, center.shape[0]
+    v, absent, w = np.empty((d, BLOCK)), np.empty((d, BLOCK)), np.empty((k, BLOCK))
     mass = np.zeros(k)
-    for t in range(values.shape[0]):
-        whole = True
-        for c in range(d):
-            v = values[t, c] - center[c]
-            there = v == v
-            whole &= there
-            centred[c] = v if there else 0.0
-            present[c] = 1.0 if there else 0.0
+    for begin in range(0, n, BLOCK):
+        missing = _transposed(values, center, begin, v, absent)
+        for s in range(BLOCK):
+            for j in range(k):
+                w[j, s] = weights[begin + s, j] if begin + s < n else 0.0
         for j in range(k):
-            w = weights[t, j]
-            if w > least:
-                for c in range(d):
-                    scaled = w * centred[c]
-                    first[j, c] += scaled
-                    second[j, c] += scaled * centred[c]
-                if whole:
-                    mass[j] += w
-                else:
-                    for c in range(d):
-                        totals[j, c] += w * present[c]
+            for s in range(BLOCK):
+                mass[j] += w[j, s]
+            for c in range(d):
+                one, two = 0.0, 0.0
+                for s in range(BLOCK):
+                    scaled = w[j, s] * v[c, s]
+                    one += scaled
+                    two += scaled * v[c, s]
+                first[j, c] += one
+                second[j, c] += two
+                if missing:
+                    for s in range(BLOCK):
+                        totals[j, c] -= w[j, s] * absent[c, s]
     for j in range(k):
         for c in range(d):
             totals[j, c] += mass[j]

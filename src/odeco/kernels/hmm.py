@@ -21,13 +21,13 @@ import math
 
 import numpy as np
 from numba import njit
+from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
 from odeco.kernels.lanes import (
     LANES,
     add_outer_lanes,
     any_outside,
-    best_lanes,
     gather_lanes,
     invert_lanes,
     multiply_lanes,
@@ -40,18 +40,19 @@ Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]
 
 CHUNK = 32  # steps whose transitions are summed at a time
-_OPTIONS = {
+OPTIONS = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "arcp", "nsz"},  # infinities and NaN keep their meaning
 }
 # What is called in each step allocates nothing: counting references to its arguments would take a quarter of the time.
-_HELPER = {**_OPTIONS, "_nrt": False}
+# The option is none of numba's public ones: where a version does not know it, the loops are slower and the same.
+HELPER = OPTIONS | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
 
 
-@njit(**_HELPER)
-def _load(
+@njit(**HELPER)
+def load_steps(
     rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints, chosen: Ints
 ) -> int:  # fmt: skip
     """Likelihoods of the step at ``position`` of each lane, and whether a sequence begins there; how many begin."""
@@ -62,11 +63,11 @@ def _load(
     return int(_load_edge(rows, index, first, position, length, likelihoods, begins, chosen))
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _load_edge(
     rows: Floats, index: Ints, first: Ints, position: int, length: int, likelihoods: Floats, begins: Ints, chosen: Ints
 ) -> int:  # fmt: skip
-    """`_load` where some lanes are before the first step or after the last."""
+    """`load_steps` where some lanes are before the first step or after the last."""
     count = 0
     for s in range(LANES):
         t = position + s * length
@@ -82,18 +83,19 @@ def _load_edge(
     return count
 
 
-@njit(**_HELPER)
-def _fill(message: Floats, lane: int, k: int, values: Floats) -> None:
+@njit(**HELPER)
+def fill_lane(message: Floats, lane: int, k: int, values: Floats) -> None:
+    """The values (k,) in one lane of a message."""
     for j in range(k):
         message[j, lane] = values[j]
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _weight(weights: Floats, t: int) -> float:
     return weights[min(t, weights.shape[0] - 1)] if weights.shape[0] > 0 else 1.0
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def forward(
     rows: Floats, scales: Floats, index: Ints, first: Ints, weights: Floats, transposed: Floats, start: Floats,
     begin: int, length: int, burn: int, message: Floats, alphas: Floats, norms: Floats, log_likelihoods: Floats,
@@ -114,7 +116,7 @@ def forward(
         if t == 0:
             alphas[0] = message
             products[:] = 1.0
-        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        n_begin = load_steps(rows, index, first, begin + t, length, likelihoods, begins, chosen)
         if keep and t > 0:
             multiply_lanes(transposed, alphas, t * kp, predicted, 0)
         else:
@@ -124,7 +126,7 @@ def forward(
                 _flush(weights, products, begin + t - 1, length, log_likelihoods)
             for s in range(LANES):
                 if begins[s]:
-                    _fill(predicted, s, k, start)
+                    fill_lane(predicted, s, k, start)
         weigh_lanes(kp, predicted, 0, likelihoods, 0, ones, 0, predicted, 0, totals)
         invert_lanes(totals, inverse, 0)
         weigh_lanes(1, products, 0, totals, 0, ones, 0, products, 0, products)
@@ -135,7 +137,7 @@ def forward(
             for s in range(LANES):
                 if not totals[0, s] > 0:  # no state can have produced the observation: as if nothing were known
                     inverse[0, s] = 1.0
-                    _fill(predicted, s, k, uniform)
+                    fill_lane(predicted, s, k, uniform)
         if t >= 0 and scales.shape[0] > 0:
             _add_scales(scales, index, weights, begin + t, length, log_likelihoods)
         if t >= 0 and keep:
@@ -148,16 +150,17 @@ def forward(
         message[:] = alphas[length]
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _flush(weights: Floats, products: Floats, position: int, length: int, log_likelihoods: Floats) -> None:
     """Add the logarithms of the products, with the weights of the steps at ``position``; they begin anew."""
     for s in range(LANES):
-        if products[0, s] != 1.0:
-            log_likelihoods[s] += math.log(products[0, s]) * _weight(weights, max(position + s * length, 0))
+        weight = _weight(weights, max(position + s * length, 0))
+        if products[0, s] != 1.0 and weight > 0:  # what does not count may be impossible: 0 times -inf is no number
+            log_likelihoods[s] += math.log(products[0, s]) * weight
         products[0, s] = 1.0
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _add_scales(
     scales: Floats, index: Ints, weights: Floats, position: int, length: int, log_likelihoods: Floats
 ) -> None:  # fmt: skip
@@ -167,7 +170,7 @@ def _add_scales(
             log_likelihoods[s] += scales[index[t]] * _weight(weights, t)
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def backward(
     rows: Floats, index: Ints, first: Ints, weights: Floats, transmat: Floats, begin: int, length: int, burn: int,
     message: Floats, alphas: Floats, norms: Floats, target: Ints, row_sums: Floats, start_sums: Floats,
@@ -185,7 +188,7 @@ def backward(
     totals, inverse = np.empty((1, LANES)), np.empty((1, LANES))
     counted, uniform = np.zeros((CHUNK, kp, LANES)), np.full(k, 1.0)
     for t in range(length + burn - 1, length - 1, -1):
-        _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        load_steps(rows, index, first, begin + t, length, likelihoods, begins, chosen)
         weigh_lanes(kp, likelihoods, 0, message, 0, ones, 0, posterior, 0, totals)
         multiply_lanes(transmat, posterior, 0, message, 0)
         _normalize(message, begins, totals, inverse, k, uniform, ones)
@@ -195,7 +198,7 @@ def backward(
     weigh_lanes(kp, message, 0, ones, 0, inverse, 0, message, 0, totals)
     waiting = 0  # steps in `counted`, the latest of them last
     for t in range(length - 1, -1, -1):
-        n_begin = _load(rows, index, first, begin + t, length, likelihoods, begins, chosen)
+        n_begin = load_steps(rows, index, first, begin + t, length, likelihoods, begins, chosen)
         weigh_lanes(kp, alphas, (t + 1) * kp, message, 0, ones, 0, posterior, 0, totals)
         _collect(posterior, weights, target, chosen, begin + t, length, k, row_sums)
         if n_begin:
@@ -207,7 +210,7 @@ def backward(
             for s in range(LANES):
                 inverse[0, s] = 0.0 if begins[s] else _weight(weights, begin + t + s * length)
                 if begins[s]:
-                    _fill(message, s, k, uniform)
+                    fill_lane(message, s, k, uniform)
             weigh_lanes(kp, counted, slot, ones, 0, inverse, 0, counted, slot, totals)
         waiting += 1
         if waiting == CHUNK or t == 0:
@@ -217,7 +220,7 @@ def backward(
     _normalize(message, begins, totals, inverse, k, uniform, ones)
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _normalize(
     message: Floats, begins: Ints, totals: Floats, inverse: Floats, k: int, uniform: Floats, ones: Floats
 ) -> None:  # fmt: skip
@@ -228,11 +231,11 @@ def _normalize(
     for s in range(LANES):
         if begins[s] or not totals[0, s] > 0:
             inverse[0, s] = 1.0 / k
-            _fill(message, s, k, uniform)
+            fill_lane(message, s, k, uniform)
     weigh_lanes(kp, message, 0, ones, 0, inverse, 0, message, 0, totals)
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _collect(
     posterior: Floats, weights: Floats, target: Ints, chosen: Ints, position: int, length: int, k: int,
     row_sums: Floats,
@@ -247,7 +250,7 @@ def _collect(
         _collect_edge(posterior, target, position, length, k, row_sums)
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _collect_edge(posterior: Floats, target: Ints, position: int, length: int, k: int, row_sums: Floats) -> None:
     for s in range(LANES):
         if position + s * length < target.shape[0]:
@@ -255,7 +258,7 @@ def _collect_edge(posterior: Floats, target: Ints, position: int, length: int, k
                 row_sums[target[position + s * length], j] += posterior[j, s]
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _collect_first(
     posterior: Floats, begins: Ints, n_steps: int, position: int, length: int, k: int, start_sums: Floats
 ) -> None:  # fmt: skip
@@ -265,7 +268,7 @@ def _collect_first(
                 start_sums[j] += posterior[j, s]
 
 
-@njit(**_HELPER)
+@njit(**HELPER)
 def _weigh_steps(message: Floats, weights: Floats, position: int, length: int, k: int) -> None:
     for s in range(LANES):
         weight = _weight(weights, position + s * length)
@@ -273,7 +276,7 @@ def _weigh_steps(message: Floats, weights: Floats, position: int, length: int, k
             message[j, s] *= weight
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def advance(rows: Floats, index: Ints, first: Ints, transmat: Floats, start: Floats, message: Floats) -> None:
     """Carry one filtered distribution (k,) through all given steps, in order."""
     k = message.shape[0]
@@ -295,7 +298,7 @@ def advance(rows: Floats, index: Ints, first: Ints, transmat: Floats, start: Flo
             message[j] = new[j] / total if total > 0 else 1.0 / k
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def retreat(rows: Floats, index: Ints, first: Ints, transmat: Floats, message: Floats) -> None:
     """Carry one backward message (k,) from the last given step to the one before the first; it sums to 1."""
     k = message.shape[0]
@@ -310,119 +313,3 @@ def retreat(rows: Floats, index: Ints, first: Ints, transmat: Floats, message: F
             total += new[i]
         for j in range(k):
             message[j] = new[j] / total if total > 0 and not first[t] else 1.0 / k
-
-
-@njit(**_OPTIONS)
-def best_paths(
-    log_rows: Floats, index: Ints, first: Ints, log_transmat: Floats, log_start: Floats, scores: Floats, origins: Ints
-) -> float:  # fmt: skip
-    """Viterbi scores through all given steps: ``scores`` (k,) of the step before become those of the last one.
-
-    ``origins`` (steps, k) get the best state before each, for a way back; with no rows nothing is kept. Where a
-    sequence begins, the one before ends in its best state; returns the sum of the best scores of the sequences that
-    ended.
-    """
-    k = scores.shape[0]
-    best, origin = np.empty(k), np.zeros(k, origins.dtype)
-    keep, finished = origins.shape[0] > 0, 0.0
-    for t in range(index.shape[0]):
-        row = log_rows[index[t]]
-        if first[t]:
-            last = int(np.argmax(scores))
-            finished += scores[last]
-            for j in range(k):
-                best[j] = log_start[j]
-                origin[j] = last
-        else:
-            best[:] = -np.inf
-            origin[:] = 0
-            for i in range(k):
-                score, transition = scores[i], log_transmat[i]
-                for j in range(k):
-                    candidate = score + transition[j]
-                    better = candidate > best[j]
-                    best[j] = candidate if better else best[j]
-                    origin[j] = i if better else origin[j]
-        for j in range(k):
-            scores[j] = best[j] + row[j]
-        if keep:
-            origins[t] = origin
-    return finished
-
-
-@njit(**_OPTIONS)
-def trace_back(origins: Ints, state: int, path: Ints) -> int:
-    """States of the steps of ``origins``, whose last is ``state``; returns the state before the first."""
-    for t in range(origins.shape[0] - 1, -1, -1):
-        path[t] = state
-        state = origins[t, state]
-    return state
-
-
-@njit(**_OPTIONS)
-def best_scores(
-    log_rows: Floats, index: Ints, first: Ints, log_transposed: Floats, log_start: Floats, begin: int, length: int,
-    burn: int, scores: Floats, kept: Floats,
-) -> None:  # fmt: skip
-    """Viterbi scores of each step of each lane up to a constant, in ``kept[1:]``; of the step before in ``kept[0]``.
-
-    As `forward`, in the algebra of maxima and sums: a lane that starts ``burn`` steps early has the right scores from
-    where the best paths to all states have met.
-    """
-    k = log_transposed.shape[1]
-    begins, chosen = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
-    rows, new = np.zeros_like(scores), np.empty_like(scores)
-    for t in range(-burn, length):
-        if t == 0:
-            for s in range(LANES):
-                top = -np.inf
-                for j in range(k):
-                    top = max(top, scores[j, s])
-                for j in range(k):
-                    kept[0, j, s] = scores[j, s] - top if top > -np.inf else 0.0
-                    scores[j, s] = kept[0, j, s]
-        _load(log_rows, index, first, begin + t, length, rows, begins, chosen)
-        best_lanes(log_transposed, scores, 0, new, 0)
-        for s in range(LANES):
-            if begins[s]:
-                _fill(new, s, k, log_start)
-        for j in range(k):
-            for s in range(LANES):
-                scores[j, s] = new[j, s] + rows[j, s]
-                if t >= 0:
-                    kept[t + 1, j, s] = scores[j, s]
-
-
-@njit(**_OPTIONS)
-def trace_lanes(
-    log_rows: Floats, index: Ints, first: Ints, log_transposed: Floats, log_start: Floats, begin: int, length: int,
-    kept: Floats, state: int, path: Ints,
-) -> tuple[int, float]:  # fmt: skip
-    """The best path through the lanes, last lane first, to ``path``; ``state`` follows the last step, -1 for none.
-
-    Returns the best state before the first step, -1 where a sequence begins there, and the log probability of the
-    steps. The last argument of the state that follows is what `kept` makes of it: its best predecessor.
-    """
-    k = log_transposed.shape[1]
-    total = 0.0
-    for s in range(LANES - 1, -1, -1):
-        for t in range(length - 1, -1, -1):
-            position = begin + s * length + t
-            if position >= path.shape[0]:
-                continue
-            best, chosen = -np.inf, 0
-            for i in range(k):
-                score = kept[t + 1, i, s]
-                if state >= 0:
-                    score += log_transposed[state, i]
-                if score > best:
-                    best, chosen = score, i
-            if state >= 0:
-                total += log_transposed[state, chosen]
-            path[position] = chosen
-            total += log_rows[index[position], chosen]
-            state = chosen
-            if first[position]:
-                total += log_start[chosen]
-                state = -1
-    return state, total

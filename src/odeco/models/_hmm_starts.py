@@ -257,7 +257,7 @@ def best_starts(
     survivors = candidates
     for passes in _PASSES:
         refined = [baum_welch(sample, candidate, max_iter=passes, tol=1e-5) for candidate in survivors]
-        ranked = sorted(refined, key=lambda result: -float(result.trace.values.max()))
+        ranked = sorted(refined, key=lambda result: -result.trace.best)
         survivors = [result.state for result in ranked[: max(1, len(ranked) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
             survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]

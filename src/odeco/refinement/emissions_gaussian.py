@@ -19,7 +19,6 @@ Floats = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
-_NEGLIGIBLE = 1e-14  # posteriors that no sum of a million steps can see
 _LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
@@ -97,12 +96,9 @@ class DiagonalGaussian(GaussianEmission):
         from odeco.kernels.gaussian import diagonal_log_rows
 
         variances, means = self._variances.T, (self.means - self.center).T
-        k = self.n_components
-        linear, half, constants = np.zeros((3, len(means), -(-k // 4) * 4))
-        linear[:, :k], half[:, :k] = means / variances, 0.5 / variances
-        constants[:, :k] = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
-        rows, scales = np.empty((len(observations), k)), np.empty(len(observations))
-        diagonal_log_rows(observations, self.center, linear, half, constants, rows, scales)
+        constants = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
+        rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
+        diagonal_log_rows(observations, self.center, means / variances, 0.5 / variances, constants, rows, scales)
         np.exp(rows, out=rows)
         return rows, scales
 
@@ -111,7 +107,7 @@ class DiagonalGaussian(GaussianEmission):
         from odeco.kernels.gaussian import diagonal_sums
 
         totals, first, second = np.zeros((3, *self.means.shape))
-        diagonal_sums(observations, self.center, weights, _NEGLIGIBLE, totals, first, second)
+        diagonal_sums(observations, self.center, weights, totals, first, second)
         return totals, first, second
 
     def maximize(self, statistics: Statistics) -> Self:

@@ -25,6 +25,7 @@ _STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in
 _SHORTEST = 256
 FIRST_BURN = 32  # steps before a stretch at first
 _WORTH_A_THREAD = 1e6  # nanoseconds: a thread takes a tenth of that to start
+_PARTS = (1, 2, 4, 8)  # tasks that are summed in one
 _AGREE = 1e-8  # relative difference of two messages that count as one: below what a sum of 1e6 logarithms can show
 _NEGLIGIBLE = 1e-60  # probabilities that no later step makes anything of
 
@@ -134,10 +135,11 @@ class ForwardBackward:
             return self._all_tasks(model, wanted, self._exact_messages(model), 0)
 
     def _all_tasks(self, model: _Model, wanted: Wanted, messages: _Messages, burn: int) -> _Sums:
-        from odeco.kernels.threads import map_parts, thread_count
+        from odeco.kernels.threads import map_parts
 
         work = len(self.data) * (30 + 0.35 * model.k**2)  # about, in nanoseconds of one thread
-        n_parts = max(min(thread_count(), self._n_tasks, int(work / _WORTH_A_THREAD)), 1)
+        # Equal shares of any number of threads, whose sums do not depend on that number.
+        n_parts = max(part for part in _PARTS if part <= max(min(self._n_tasks, work / _WORTH_A_THREAD), 1))
         bounds = np.linspace(0, self._n_tasks, n_parts + 1).astype(int)
         per_step = np.zeros((len(self.data), model.k)) if wanted in ("filter", "posterior") else None
 

@@ -71,8 +71,8 @@ def _log_rows(parameters: HMMParameters[Any], values: NDArray[Any]) -> Floats:
 
 def _in_stretches(logs: _Logs, plan: Plan, burn: int) -> tuple[float, NDArray[np.int64]] | None:
     """Tasks from the last to the first; None where stretches did not agree."""
-    from odeco.kernels.hmm import best_scores, trace_lanes
     from odeco.kernels.lanes import LANES, padded
+    from odeco.kernels.viterbi import best_scores, trace_lanes
 
     n, k = plan.n, logs.start.size
     transposed = np.full((padded(k), k), -np.inf)
@@ -100,7 +100,7 @@ def _in_stretches(logs: _Logs, plan: Plan, burn: int) -> tuple[float, NDArray[np
 
 def _in_order(logs: _Logs) -> tuple[float, NDArray[np.int64]]:
     """One pass that keeps the scores at the ends of blocks, one back that finds the origins block by block."""
-    from odeco.kernels.hmm import best_paths, trace_back
+    from odeco.kernels.viterbi import best_paths, trace_back
 
     n, k = len(logs.data), logs.start.size
     origins = np.empty((_BLOCK, k), dtype=np.uint8 if k <= 256 else np.int32)
