@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from odeco import CategoricalHMM, MomentWarning
 from odeco.metrics import match_components
-from odeco.models import _symbol_stream
+from odeco.models import _hmm_stream
 from odeco.models.hmm_base import stationary_distribution
 from odeco.simulate import categorical_hmm, random_chain
 
@@ -162,13 +162,13 @@ def test_a_weight_is_a_repetition(sample):
 
 
 def test_streams_are_chunk_free_and_up_to_the_head_equal_to_fit(sample, monkeypatch):
-    monkeypatch.setattr(_symbol_stream, "HEAD_STEPS", 5_000)
+    monkeypatch.setattr(_hmm_stream, "HEAD_STEPS", 5_000)
     x = sample.observations[:20_000]
 
     def stream(size):
         model = CategoricalHMM(4, n_features=15, random_state=0)
         for start in range(0, len(x), size):
-            beyond = start + size > _symbol_stream.HEAD_STEPS
+            beyond = start + size > _hmm_stream.HEAD_STEPS
             with pytest.warns(MomentWarning, match="without Baum-Welch") if beyond else nullcontext():
                 model.partial_fit(x[start : start + size], [500] * (size // 500))
         assert "not refined" in model.diagnostics_.method

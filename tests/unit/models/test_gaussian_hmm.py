@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from odeco import GaussianHMM, MomentWarning, PoissonHMM
 from odeco.metrics import match_components
-from odeco.models import _feature_stream
+from odeco.models import _hmm_stream
 from odeco.simulate import markov_chain
 
 TYPES = ["spherical", "diag", "full", "tied"]
@@ -179,7 +179,7 @@ def test_drawn_sequences_fit_the_model(fitted: GaussianHMM) -> None:
 def test_partial_fit_does_not_depend_on_the_division(
     x: np.ndarray, refine: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_feature_stream, "HEAD_STEPS", 2_500)
+    monkeypatch.setattr(_hmm_stream, "HEAD_STEPS", 2_500)
     parts = np.array_split(x[:6_000], 12)
     one, many = (GaussianHMM(3, refine=refine, random_state=0, max_iter=10) for _ in range(2))
     one.partial_fit(parts)
