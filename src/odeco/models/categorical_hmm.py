@@ -22,7 +22,7 @@ _BLOCK = 1 << 18  # symbols looked at at a time
 # part of the steps. Residuals of the third moments were 0.01-0.10 for chains, 0.19-0.42 for letters of two texts.
 _MISFIT = 0.15
 _LONG = 80_000
-_EARLY_PASSES = 50
+_EARLY_PASSES = 100
 
 
 class CategoricalHMM(HiddenMarkovModel):
