@@ -88,6 +88,6 @@ The report: {folder / "report.html"} (open it in a browser).
 Try next:
   odeco show {here}/model.odeco --top 15
   odeco transform {here}/model.odeco {here}/passages.txt --out {here}/topics.csv
-  odeco fit lda {here}/passages.txt --stop-words english --ngrams 2 -k 40 --out {here}/40.odeco
+  odeco fit lda {here}/passages.txt --stop-words english --ngrams 2 --min-df 20 -k 30 --out {here}/pairs.odeco
   head -100 {here}/passages.txt | odeco fit hmm - --unit characters -k 2 --out {here}/letters.odeco
   odeco fit --help    (your own data: documents, tables, sequences, labels, signals)"""
