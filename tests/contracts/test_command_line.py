@@ -147,6 +147,16 @@ def test_show_as_json_has_every_parameter(fitted: dict[str, Fitted]) -> None:
     assert answer["diagnostics"]["residual"] == model.diagnostics_.residual
 
 
+def test_probabilities_are_shown_as_shares(tmp_path: Path) -> None:
+    yes = np.random.default_rng(0).random((2000, 5)) < np.repeat([[0.9], [0.2]], 1000, axis=0)
+    data = write_rows(tmp_path / "yes.csv", list("abcde"), yes.astype(int).tolist())
+    assert call("fit", "product-mixture", data, "-k", "2", "--out", tmp_path / "yes.odeco").returncode == 0
+    lines = call("show", tmp_path / "yes.odeco").stdout.splitlines()[4:6]
+    shares = [int(share) for line in lines for share in re.findall(r"\b[a-e] (\d+) %", line)]
+    # five standard errors of a share of 1,000 rows, sqrt(p (1 - p) / 1000) <= 1.3 points
+    assert sorted(shares) == pytest.approx([20] * 5 + [90] * 5, abs=7)
+
+
 def test_the_same_command_gives_the_same_model(fitted: dict[str, Fitted], tmp_path: Path) -> None:
     again = tmp_path / "again.odeco"
     arguments = [fitted["lda"].data if each == "FILE" else each for each in FITS["lda"][0]]

@@ -129,6 +129,8 @@ def _profile_parts(weights: Floats, found: Sequence[Profile]) -> list[Part]:
 
 
 def _column(profile: Profile, i: int) -> dict[str, Any]:
+    if profile.kind == "probability":
+        return {"name": profile.name, "share": float(profile.means[i])}
     if not profile.categories:
         return {"name": profile.name, "mean": float(profile.means[i]), "deviation": float(profile.deviations[i])}
     best = int(np.argmax(profile.table[i]))
@@ -217,8 +219,8 @@ def _item_words(items: Sequence[Mapping[str, Any]]) -> str:
             shown.append(f"{item['name']} {item['mean']:.3g} ± {item['deviation']:.2g}")
         elif "weight" in item:
             shown.append(f"{item['name']} {item['weight']:+.3g}")
-        elif "said" in item:
-            shown.append(f"{item['name']} {100 * item['said']:.0f} %")
+        elif "said" in item or "share" in item:
+            shown.append(f"{item['name']} {100 * item.get('said', item.get('share')):.0f} %")
         elif " = " in item["name"]:
             shown.append(f"{item['name']} ({100 * item['probability']:.0f} %)")
         else:

@@ -51,6 +51,8 @@ def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
     """All arrays of an archive; nothing in it is ever run."""
     with file.guard(), _damage(file):
         with zipfile.ZipFile(file.path) as members:
+            if "odeco.json" in members.namelist():
+                raise file.error("it is a file that odeco wrote (a model or sums), and data are expected.")
             if (damaged := members.testzip()) is not None:
                 raise file.error(f"its member {damaged} is damaged.")
         with np.load(file.path, allow_pickle=False) as archive:

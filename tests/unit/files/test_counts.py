@@ -8,6 +8,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 import odeco
+from odeco import archive
 from odeco.exceptions import InputFileError
 from odeco.files import opening, read_counts, triplets, write_counts, write_table
 from tests.file_cases import WORDS, LetterCounter, small_counts, whole, write
@@ -216,6 +217,8 @@ def test_faulty_arrays_are_refused(tmp_path):
     failing(tmp_path / "csr.npz", "csr.npz")
     write(tmp_path / "cut.npz", (tmp_path / "two.npz").read_bytes()[:200])
     failing(tmp_path / "cut.npz", "zip")
+    archive.write(tmp_path / "model.odeco", "model", 1, {}, {"a": np.eye(2)})
+    failing(tmp_path / "model.odeco", "a file that odeco wrote")
 
 
 def test_empty_folders_and_binary_files_in_folders(tmp_path):
