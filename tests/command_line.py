@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -68,6 +69,11 @@ class Done:
 def written(name: str, folder: Path) -> Path:
     """A small file for a model: two groups that are easy to tell apart."""
     return WRITERS[name](folder)
+
+
+def heed_ctrl_c() -> None:
+    """What a terminal gives to a command; tests that run in the background inherit that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Path:

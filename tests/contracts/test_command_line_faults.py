@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from tests.command_line import call, run, write_rows, written
+from tests.command_line import call, heed_ctrl_c, run, write_rows, written
 
 
 def check_fault(done: object, *said: str, code: int = 1) -> None:
@@ -267,7 +267,9 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     out = tmp_path / "model.odeco"
     options = ["-k", "12", "--max-iter", "1000", "--tol", "0", "--out", str(out)]
     command = [sys.executable, "-m", "odeco", "fit", "hmm", str(tmp_path / "symbols.npy"), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c
+    ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("odeco: read ")  # the fit has begun, and would take minutes
         process.send_signal(signal.SIGINT)

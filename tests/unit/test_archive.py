@@ -22,6 +22,7 @@ from hypothesis.extra import numpy as hnp
 from odeco import archive
 from odeco.atomic import replacing
 from odeco.exceptions import ModelFileError
+from tests.command_line import heed_ctrl_c
 
 ARRAYS = {
     "double": np.arange(6.0).reshape(2, 3),
@@ -346,7 +347,7 @@ class TestAtomic:
             "with replacing(sys.argv[1]) as file:\n"
             "    file.write(b'half'); file.flush(); print('writing', flush=True); time.sleep(60)"
         )
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "preexec_fn": heed_ctrl_c}
         with subprocess.Popen([sys.executable, "-c", program, good], **pipes) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"writing\n"
