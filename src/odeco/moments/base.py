@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -35,7 +35,8 @@ class PackedSums:
 class Additive(ABC):
     """Anything that adds up over batches: the one thing that a pass over a source makes.
 
-    Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`.
+    Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`: numbers,
+    arrays, other sums, or lists and dictionaries of these (None is left out).
     """
 
     _sums: ClassVar[tuple[str, ...]] = ()
@@ -61,18 +62,47 @@ class Additive(ABC):
 
     def pack(self) -> PackedSums:
         """The sums, ready to travel."""
-        return PackedSums(
-            {name: np.asarray(getattr(self, name)) for name in self._sums if getattr(self, name) is not None},
-            {name: np.asarray(getattr(self, name)) for name in self._maxima},
-        )
+        return PackedSums(dict(_flat("", self, "_sums")), dict(_flat("", self, "_maxima")))
 
     def unpack(self, packed: PackedSums) -> Self:
         """Add packed sums of the same kind; returns self."""
-        for name, value in packed.sums.items():
-            setattr(self, name, _like(getattr(self, name), getattr(self, name) + value))
-        for name, value in packed.maxima.items():
-            setattr(self, name, _like(getattr(self, name), np.maximum(getattr(self, name), value)))
+        _join("", self, "_sums", packed.sums, np.add)
+        _join("", self, "_maxima", packed.maxima, np.maximum)
         return self
+
+
+def _parts(value: Any, kind: str) -> dict[Any, Any] | None:
+    """What a value of `Additive` is made of, by name; None for a number or an array."""
+    if isinstance(value, Additive):
+        return {name: getattr(value, name) for name in getattr(value, kind)}
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    return value if isinstance(value, dict) else None
+
+
+def _flat(path: str, value: Any, kind: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The arrays in a value, each with its name."""
+    parts = _parts(value, kind)
+    if parts is not None:
+        for name, part in parts.items():
+            yield from _flat(f"{path}.{name}" if path else str(name), part, kind)
+    elif value is not None:
+        yield path, np.asarray(value)
+
+
+def _join(path: str, value: Any, kind: str, arrays: dict[str, NDArray[Any]], join: Callable[[Any, Any], Any]) -> Any:
+    """The value with the arrays of these names joined to its own."""
+    parts = _parts(value, kind)
+    if parts is None:
+        return value if value is None or path not in arrays else _like(value, join(value, arrays[path]))
+    found = {
+        name: _join(f"{path}.{name}" if path else str(name), part, kind, arrays, join) for name, part in parts.items()
+    }
+    if isinstance(value, Additive):
+        for name, part in found.items():
+            setattr(value, name, part)
+        return value
+    return found if isinstance(value, dict) else type(value)(found.values())
 
 
 def _like(old: Any, value: NDArray[Any]) -> Any:

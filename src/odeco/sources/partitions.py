@@ -8,7 +8,7 @@ tree. Which engine does it is the business of `Partitions`; `odeco.sources.dask`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
@@ -94,10 +94,15 @@ class Partitioned(ABC):
     pieces: Sequence[Piece] | None
     functions: tuple[Callable[[Any], Any], ...]
     checkpoint: Any = None
+    _read: Callable[[], Iterable[Any]]
+    _n_samples: int | None
 
-    @abstractmethod
     def _restricted(self, pieces: Sequence[Piece] | None, functions: tuple[Callable[[Any], Any], ...]) -> Self:
         """The same source with other rows, and other functions applied to its batches."""
+        other = copy(self)
+        other.pieces, other.functions = pieces, functions
+        other._read, other._n_samples = other._fetch, None
+        return other
 
     @abstractmethod
     def _reader(self) -> Read:
@@ -123,7 +128,7 @@ class Partitioned(ABC):
 
     def map(self, function: Callable[[Any], Any]) -> Self:
         """A source of ``function(batch)``."""
-        return self._restricted(self.pieces, (*self.functions, function)).keeping(self.checkpoint)
+        return self._restricted(self.pieces, (*self.functions, function))
 
     @property
     def n_rows(self) -> int:
@@ -136,7 +141,7 @@ class Partitioned(ABC):
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """The source of some rows, given by their places in the whole, ascending."""
-        return self._restricted(self.partitions.find(rows), self.functions).keeping(self.checkpoint)
+        return self._restricted(self.partitions.find(rows), self.functions)
 
     def windows(self, size: int) -> Iterator[Self]:
         """Sources of `size` rows each, one after the other, wherever partitions begin and end."""
@@ -246,20 +251,10 @@ class PartitionedCounts(Partitioned, StreamSource):
         batch_size: int,
         *,
         check: Callable[[Any], Batch],
-        pieces: Sequence[Piece] | None = None,
-        functions: tuple[Callable[[Any], Any], ...] = (),
     ) -> None:
         StreamSource.__init__(self, self._fetch, batch_size)
-        self.partitions, self.pieces, self.functions, self.check = partitions, pieces, functions, check
+        self.partitions, self.pieces, self.functions, self.check = partitions, None, (), check
         self._n_features = n_features
-
-    def _restricted(
-        self, pieces: Sequence[Piece] | None, functions: tuple[Callable[[Any], Any], ...]
-    ) -> PartitionedCounts:
-        assert self._n_features is not None
-        return PartitionedCounts(
-            self.partitions, self._n_features, self._batch_size, check=self.check, pieces=pieces, functions=functions
-        )
 
     def _reader(self) -> Read:
         return Read(self.check, cut_counts, self.n_features, self.functions, self._batch_size)
@@ -288,21 +283,10 @@ class PartitionedRows(Partitioned, OutOfCoreRows):
         batch_size: int = DENSE_BATCH_SIZE,
         *,
         check: Callable[[Any], DenseBatch],
-        pieces: Sequence[Piece] | None = None,
-        functions: tuple[Callable[[Any], Any], ...] = (),
     ) -> None:
         OutOfCoreRows.__init__(self, self._fetch, batch_size)
-        self.partitions, self.pieces, self.functions, self.check = partitions, pieces, functions, check
+        self.partitions, self.pieces, self.functions, self.check = partitions, None, (), check
         self._n_features, self._dtype = n_features, np.dtype(dtype)
-
-    def _restricted(
-        self, pieces: Sequence[Piece] | None, functions: tuple[Callable[[Any], Any], ...]
-    ) -> PartitionedRows:
-        assert self._n_features is not None
-        return PartitionedRows(
-            self.partitions, self._n_features, self._dtype, self._batch_size, check=self.check, pieces=pieces,
-            functions=functions,
-        )  # fmt: skip
 
     def _reader(self) -> Read:
         return Read(self.check, cut_dense, self.n_features, self.functions, self._batch_size)
