@@ -32,7 +32,9 @@ SomeSums = TypeVar("SomeSums", bound=Sums)
 
 
 def thread_count() -> int:
-    """The number of cores this process may use, or ``ODECO_NUM_THREADS`` where it is set."""
+    """The number of cores this process may use, or ``ODECO_NUM_THREADS`` where it is set; 1 inside `one_thread`."""
+    if getattr(_inside, "alone", False):
+        return 1
     given = os.environ.get("ODECO_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -97,14 +99,17 @@ def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int6
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let everything inside run on the thread that calls it: for engines that run one task per core themselves."""
-    before = getattr(_inside, "worker", False)
-    _inside.worker = True
+    """Let everything inside run on the thread that calls it: for engines that run one task per core themselves.
+
+    Sums that are made inside have one copy: copies for threads that are not there would be filled one after the other.
+    """
+    before = getattr(_inside, "alone", False)
+    _inside.alone = True
     try:
         with single_threaded_blas():
             yield
     finally:
-        _inside.worker = before
+        _inside.alone = before
 
 
 @contextmanager

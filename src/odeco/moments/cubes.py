@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, permutations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,24 @@ def coordinate_blocks(k: int) -> list[tuple[int, int]]:
     return [(int(lo), int(hi)) for lo, hi in pairwise(edges)]
 
 
-def add_cubes(sums: NDArray[np.float64], vectors: Floats, weights: Floats) -> None:
+def cube_buffer(k: int, m: int, dtype: Any) -> Floats:
+    """Room for `add_cubes` of (k, m) vectors.
+
+    Loops over blocks keep theirs: where memory goes back to the system at once, as it does in Dask's workers, a new
+    block costs as much as filling it.
+    """
+    return np.empty(max(min(hi, k - lo) * (hi - lo) for lo, hi in coordinate_blocks(k)) * m, dtype=dtype)
+
+
+def add_cubes(sums: NDArray[np.float64], vectors: Floats, weights: Floats, buffer: Floats | None = None) -> None:
     """Add ``sum_j weights[j] * vectors[:, j]^(x3)`` to ``sums``, blocks in order a <= b <= c only.
 
     The product runs in the dtype of ``vectors`` (k, m), the sum is kept in double precision. `fill_symmetric`
-    completes the other five sixths when the tensor is read.
+    completes the other five sixths when the tensor is read. ``buffer`` is a `cube_buffer` of as many columns or more.
     """
     k, m = vectors.shape
     blocks = coordinate_blocks(k)
-    buffer = np.empty(max(min(hi, k - lo) * (hi - lo) for lo, hi in blocks) * m, dtype=vectors.dtype)
+    buffer = cube_buffer(k, m, vectors.dtype) if buffer is None else buffer
     for lo, hi in blocks:
         left, middle, right = vectors[:hi], vectors[lo:hi] * weights, vectors[lo:]
         # T[a, b, c] for a <= hi, b in the block, c >= lo: the shorter side goes into the Khatri-Rao product.
@@ -76,14 +86,22 @@ def _mixed_part(vectors: Floats, others: Floats, first: int, last: int) -> NDArr
     k = vectors.shape[1]
     sums = np.zeros((k, k, k))
     blocks = coordinate_blocks(k)
+    buffer = np.empty(max((hi - lo) * (k - lo) for lo, hi in blocks) * ROWS_PER_BLOCK, dtype=vectors.dtype)
+    columns = np.empty(k * ROWS_PER_BLOCK, dtype=vectors.dtype)
     for start in range(first, last, ROWS_PER_BLOCK):
         rows = slice(start, min(start + ROWS_PER_BLOCK, last))
-        left, right = np.ascontiguousarray(vectors[rows].T), others[rows]
-        buffer = np.empty(max((hi - lo) * (k - lo) for lo, hi in blocks) * left.shape[1], dtype=vectors.dtype)
+        left, right = transposed(vectors[rows], columns), others[rows]
         for lo, hi in blocks:
             pairs = _khatri_rao(left[lo:hi], left[lo:], buffer)
             sums[lo:hi, lo:] += (pairs @ right).reshape(hi - lo, k - lo, k)
     return sums
+
+
+def transposed(rows: Floats, buffer: Floats) -> Floats:
+    """The rows as contiguous columns, in ``buffer``."""
+    columns = buffer[: rows.size].reshape(rows.shape[::-1])
+    np.copyto(columns, rows.T)
+    return columns
 
 
 def _khatri_rao(first: Floats, second: Floats, buffer: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.moments.base import Moments, PackedSums
-from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric, mixed_cubes
+from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, cube_buffer, fill_symmetric, mixed_cubes, transposed
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
 from odeco.sources import Batch
@@ -151,12 +151,16 @@ def _add_rows(
     """Add the documents start to stop: ``weights`` (3, n) holds the weights of the orders 1, 2, 3 over the tuples."""
     from odeco.kernels.sparse import project_rows, scatter_rows
 
+    k = basis.shape[1]
+    block, turned, scaled = np.empty((3, min(ROWS_PER_BLOCK, stop - start) * k), dtype=basis.dtype)
+    buffer = cube_buffer(k, min(ROWS_PER_BLOCK, stop - start), basis.dtype)
     for begin in range(start, stop, ROWS_PER_BLOCK):
         end = min(begin + ROWS_PER_BLOCK, stop)
-        projected = np.empty((end - begin, basis.shape[1]), dtype=basis.dtype)
+        projected = block[: (end - begin) * k].reshape(end - begin, k)
         project_rows(parts.indptr, parts.columns, parts.values, basis, begin, end, projected)
         scatter_rows(parts.indptr, parts.columns, parts.values, weights[2], projected, begin, end, mixed)
-        columns = np.ascontiguousarray(projected.T)
+        columns = transposed(projected, turned)
         sums.first += columns @ weights[0, begin:end]
-        sums.pairs += (columns * weights[1, begin:end]) @ projected
-        add_cubes(sums.cubes, columns, weights[2, begin:end])
+        weighted = np.multiply(columns, weights[1, begin:end], out=scaled[: columns.size].reshape(columns.shape))
+        sums.pairs += weighted @ projected
+        add_cubes(sums.cubes, columns, weights[2, begin:end], buffer)

@@ -207,8 +207,8 @@ class SumRows:
         """The sums, packed where they can be."""
         from odeco.kernels.threads import one_thread
 
-        sums = deepcopy(self.empty)
         with one_thread():
+            sums = deepcopy(self.empty)
             for batch in self.read.batches(partition, rows):
                 sums.update(batch)
             return sums.pack() if hasattr(sums, "pack") else sums
