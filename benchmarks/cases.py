@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
 
 import odeco
 from benchmarks import topics_peers as topics
@@ -103,6 +105,37 @@ def _perplexity(fit: topics.Fit, data: Data) -> float:
     return completion(data.test, fit.topics).perplexity
 
 
+def _draw_one_topic_each(n: int, d: int, k: int, seed: int) -> Data:
+    """Documents of 20 words: long ones are told apart by anybody."""
+    rng = np.random.default_rng(seed)
+    words, weights = simulate.zipf_topics(k, d, random_state=rng), rng.dirichlet(np.full(k, 5.0))
+    sample = simulate.single_topic_documents(n + n // 10, words, weights, mean_length=20, random_state=rng)
+    return Data(sample.counts[:n], sample.counts[n:], sample.proportions[n:].argmax(axis=1), k)
+
+
+def _k_means_of_documents(n_init: int) -> Callable[[Data, int], Any]:
+    """What scikit-learn's example "Clustering text documents using k-means" does: TF-IDF, LSA, k-means."""
+
+    def fit(data: Data, seed: int) -> Any:
+        from sklearn.cluster import KMeans
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfTransformer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import Normalizer
+
+        directions = TruncatedSVD(min(100, data.train.shape[1] - 1), random_state=seed)
+        groups = KMeans(data.k, max_iter=100, n_init=n_init, random_state=seed)
+        return make_pipeline(TfidfTransformer(), directions, Normalizer(copy=False), groups).fit(data.train)
+
+    return fit
+
+
+def _misplaced(model: Any, data: Data) -> float:
+    """Held-out documents that are not in the group of their topic, groups named as is best, in per cent."""
+    together = contingency_matrix(data.truth, model.predict(data.test))
+    return 100 * (1 - together[linear_sum_assignment(-together)].sum() / len(data.truth))
+
+
 # Mixtures
 
 
@@ -140,6 +173,58 @@ def _stepmix(n_init: int) -> Callable[[Data, int], Any]:
 
 def _score(model: Any, data: Data) -> float:
     return float(model.score(data.test))
+
+
+# Views
+
+
+def _draw_views(n: int, d: int, k: int, seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    means = [0.5 * rng.standard_normal((k, d)) for _ in range(3)]
+    views = simulate.gaussian_views(n + n // 4, means, rng.dirichlet(np.full(k, 5.0)), random_state=rng).views
+    return Data([view[:n] for view in views], [view[n:] for view in views], means, k)
+
+
+def _joined_views(n_init: int) -> Callable[[Data, int], Any]:
+    def fit(data: Data, seed: int) -> Any:
+        from sklearn.mixture import GaussianMixture
+
+        model = GaussianMixture(data.k, covariance_type="diag", n_init=n_init, random_state=seed)
+        return model.fit(np.hstack(data.train))
+
+    return fit
+
+
+def _score_of_views(model: Any, data: Data) -> float:
+    return float(model.score(data.test if isinstance(model, odeco.MultiViewMixture) else np.hstack(data.test)))
+
+
+def _draw_crowd(n: int, workers: int, k: int, seed: int) -> Data:
+    """Every worker labels a tenth of the items; half of them give labels that say little."""
+    import pandas as pd
+
+    from benchmarks.multiview import draw_confusion
+
+    rng = np.random.default_rng(seed)
+    confusion = draw_confusion(rng, workers, k, 0.5, 0.0, 0.7)
+    drawn = simulate.crowd_labels(n, confusion, rng.dirichlet(np.full(k, 5.0)), share=0.1, random_state=rng)
+    item, worker = np.nonzero(drawn.labels >= 0)
+    table = pd.DataFrame({"item": item, "worker": worker, "label": drawn.labels[item, worker]})
+    return Data(table, None, drawn.truth, k)
+
+
+def _crowd_kit(name: str) -> Callable[[Data, int], Any]:
+    def fit(data: Data, seed: int) -> Any:
+        from crowdkit import aggregation
+
+        return getattr(aggregation, name)().fit_predict(data.train.rename(columns={"item": "task"})).sort_index()
+
+    return fit
+
+
+def _mislabelled(labels: Any, data: Data) -> float:
+    """Of the items, in their order; in per cent."""
+    return 100 * float(np.mean(np.asarray(labels) != data.truth))
 
 
 # Sequences
@@ -182,7 +267,23 @@ def _draw_chain_of_rows(n: int, d: int, k: int, seed: int) -> Data:
 def _hmmlearn_rows(data: Data, seed: int) -> Any:
     from hmmlearn.hmm import GaussianHMM
 
-    return GaussianHMM(data.k, covariance_type="diag", n_iter=100, tol=0, random_state=seed).fit(data.train)
+    peer = GaussianHMM(data.k, covariance_type="diag", n_iter=100, tol=0, implementation="scaling", random_state=seed)
+    return peer.fit(data.train)
+
+
+def _draw_chain_of_counts(n: int, d: int, k: int, seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    transmat = 0.7 * np.eye(k) + 0.3 * rng.dirichlet(np.full(k, 0.5), size=k)
+    rates = rng.gamma(2.0, 2.0, size=(k, d))
+    x = rng.poisson(rates[simulate.markov_chain(n + n // 4, transmat, random_state=rng)])
+    return Data(x[:n], x[n:], (transmat, rates), k)
+
+
+def _hmmlearn_counts(data: Data, seed: int) -> Any:
+    from hmmlearn.hmm import PoissonHMM
+
+    peer = PoissonHMM(data.k, n_iter=100, tol=0, implementation="scaling", random_state=seed)
+    return peer.fit(data.train)
 
 
 def _score_per_step(model: Any, data: Data) -> float:
@@ -237,7 +338,7 @@ CASES: dict[str, Case] = {
         "LDA: documents, words, topics",
         "held-out perplexity",
         _draw_documents,
-        (20_000, 5_000, 20),
+        (10_000, 5_000, 20),
         (1_000, 600, 5),
         {
             "odeco": lambda data, seed: topics.fit_odeco(data.train, data.k, seed),
@@ -250,6 +351,22 @@ CASES: dict[str, Case] = {
         lower=True,
         threads=topics.THREADS,
         peers=("tomotopy", "sklearn.decomposition", "gensim.models"),
+    ),
+    "one topic each": Case(
+        "Single topic model: documents, words, topics",
+        "misplaced held-out documents, %",
+        _draw_one_topic_each,
+        (20_000, 5_000, 20),
+        (1_000, 600, 5),
+        {
+            "odeco": _fits(odeco.SingleTopicModel),
+            "scikit-learn k-means of LSA, n_init=1": _k_means_of_documents(1),
+            "scikit-learn k-means of LSA, n_init=10": _k_means_of_documents(10),
+        },
+        _misplaced,
+        0.2,
+        lower=True,
+        peers=("sklearn.cluster", "sklearn.feature_extraction.text", "sklearn.pipeline", "sklearn.decomposition"),
     ),
     "spheres": Case(
         "Gaussian mixture: rows, columns, components",
@@ -281,6 +398,37 @@ CASES: dict[str, Case] = {
         0.002,
         peers=("stepmix",),
     ),
+    "views": Case(
+        "Three views: rows, columns of each, components",
+        "held-out log-likelihood",
+        _draw_views,
+        (10_000, 20, 10),
+        (2_000, 10, 4),
+        {
+            "odeco": _fits(odeco.MultiViewMixture),
+            "scikit-learn diagonal, n_init=1": _joined_views(1),
+            "scikit-learn diagonal, n_init=10": _joined_views(10),
+        },
+        _score_of_views,
+        0.002,
+        peers=("sklearn.mixture",),
+    ),
+    "crowd": Case(
+        "Crowd labels: items, workers, classes",
+        "wrong labels, %",
+        _draw_crowd,
+        (20_000, 100, 4),
+        (1_000, 60, 3),
+        {
+            "odeco": lambda d, seed: odeco.DawidSkene(d.k, random_state=seed).fit_predict(d.train),
+            "crowd-kit Dawid-Skene": _crowd_kit("DawidSkene"),
+            "crowd-kit majority vote": _crowd_kit("MajorityVote"),
+        },
+        _mislabelled,
+        0.1,
+        lower=True,
+        peers=("crowdkit.aggregation",),
+    ),
     "symbols": Case(
         "Categorical HMM: steps, symbols, states",
         "held-out log-likelihood per step",
@@ -299,6 +447,17 @@ CASES: dict[str, Case] = {
         (50_000, 5, 8),
         (5_000, 3, 4),
         {"odeco": _fits(odeco.GaussianHMM), "hmmlearn, 100 passes": _hmmlearn_rows},
+        _score_per_step,
+        0.001,
+        peers=("hmmlearn.hmm",),
+    ),
+    "counts": Case(
+        "Poisson HMM: steps, columns, states",
+        "held-out log-likelihood per step",
+        _draw_chain_of_counts,
+        (50_000, 3, 6),
+        (5_000, 2, 3),
+        {"odeco": _fits(odeco.PoissonHMM), "hmmlearn, 100 passes": _hmmlearn_counts},
         _score_per_step,
         0.001,
         peers=("hmmlearn.hmm",),

@@ -35,6 +35,11 @@ def once(function: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def cores() -> int:
+    """Those that this process may use: fewer than there are where it is tied to some."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """BLAS limited to `count` threads for everything inside."""

@@ -13,7 +13,7 @@ from scipy import sparse
 from benchmarks import harness
 from odeco.models.lda import LatentDirichletAllocation
 
-THREADS = 2  # for everyone
+THREADS = min(2, harness.cores())  # for everyone
 ETA = 0.01  # Dirichlet parameter of words in topics, for the peers
 
 
