@@ -16,6 +16,7 @@ from odeco.metrics import match_components
 from odeco.models._crowd_moments import align_classes, majority_parameters
 from odeco.refinement.dawid_skene import crowd_log_joint, refine_crowd
 from odeco.sources.crowd import read_labels
+from odeco.sources.votes import VoteBatch
 
 NAME = "multiview"
 # Constants were chosen on seeds 0 to 19: figures come from others.
@@ -50,12 +51,12 @@ def run(*, quick: bool = False) -> dict[str, Any]:
 def vote_and_em(labels: Any, k: int) -> tuple[Any, Any]:
     """Classes by majority vote, and by plain EM that starts from the votes (with a hundredth of a pseudo-count)."""
     crowd = read_labels(labels)
-    weights, shape = np.ones(len(crowd)), (len(crowd.workers), k, len(crowd.classes))
+    batches, shape = [VoteBatch(crowd.votes)], (len(crowd.workers), k, len(crowd.classes))
     counts = np.asarray(crowd.votes @ np.tile(np.eye(len(crowd.classes)), (len(crowd.workers), 1)))
-    start = majority_parameters(crowd.votes, shape, weights, 0.01)
-    found = refine_crowd(crowd.votes, start, smoothing=0.01).parameters
-    by_worker = np.asarray(crowd.votes.sum(axis=0)).reshape(len(crowd.workers), -1).sum(axis=1)
-    order = align_classes(found.confusion, by_worker)
+    by_worker = np.asarray(crowd.votes.sum(axis=0)).reshape(len(crowd.workers), -1)
+    start = majority_parameters(batches, shape, by_worker, 0.01)
+    found = refine_crowd(batches, [start], smoothing=0.01)[0].parameters
+    order = align_classes(found.confusion, by_worker.sum(axis=1))
     classes = crowd.classes[order.labels][np.argmax(crowd_log_joint(crowd.votes, found)[:, order.order], axis=1)]
     return crowd.classes[np.argmax(counts, axis=1)], classes
 

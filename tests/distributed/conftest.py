@@ -56,3 +56,15 @@ def corpus_blocks(corpus):
     edges = [0, 700, 700, 701, 1500, 1900, 2000]
     blocks = [corpus[low:high] for low, high in itertools.pairwise(edges)]
     return [block.astype(kind) for block, kind in zip(blocks, ["f4", "f8", "i4", "f8", "i8", "f4"], strict=True)]
+
+
+@pytest.fixture(scope="session")
+def crowd():
+    """Labels of 2,000 items in 3 classes by 9 annotators, -1 where none was given; every item has one."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 2000, p=[0.5, 0.3, 0.2])
+    right = rng.random((2000, 9)) < rng.uniform(0.5, 0.9, 9)
+    labels = np.where(right, truth[:, None], rng.integers(3, size=(2000, 9)))
+    lost = rng.random(labels.shape) < 0.5
+    lost[np.arange(2000), rng.integers(9, size=2000)] = False
+    return np.where(lost, -1, labels)

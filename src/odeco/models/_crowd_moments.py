@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +12,11 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from odeco.exceptions import MomentError
+from odeco.kernels.threads import sum_batches
+from odeco.moments.base import Additive
 from odeco.moments.crowd import CrowdMoments
-from odeco.refinement.dawid_skene import CrowdParameters, crowd_parameters
+from odeco.refinement.dawid_skene import CrowdParameters, CrowdSums
+from odeco.sources.votes import VoteBatch
 from odeco.symmetrization import ViewComponents, recover_views
 
 Floats = NDArray[np.float64]
@@ -75,25 +80,51 @@ def solve_crowd(
     return CrowdSolution(CrowdParameters(found.weights, confusion), found, clipped)
 
 
-def majority_start(votes: sparse.csr_array, n_labels: int, n_classes: int, weights: Floats, smoothing: float) -> Floats:
-    """Shares of each label among an item's votes, as a first guess of its class, (n, k) times the weights.
+class CrowdLook(Additive):
+    """The first sums over the votes: moments of every grouping of the workers, and items that nobody labelled."""
 
-    With fewer classes than labels the k most frequent labels are the classes.
-    """
-    n_workers = votes.shape[1] // n_labels
-    total = sparse.csr_array(np.tile(np.eye(n_labels), (n_workers, 1)))
-    shares = np.asarray((votes @ total).todense())
-    kept = np.sort(np.argsort(-(weights @ shares), kind="stable")[:n_classes])
-    shares = shares[:, kept] + smoothing / n_classes
-    return np.asarray(weights[:, None] * shares / shares.sum(axis=1, keepdims=True))
+    _sums: ClassVar[tuple[str, ...]] = ("moments", "n_empty")
+
+    def __init__(self, groupings: Sequence[NDArray[np.intp]], n_labels: int) -> None:
+        self.moments = [CrowdMoments(groups, n_labels) for groups in groupings]
+        self.n_empty = 0
+
+    def update(self, batch: VoteBatch) -> None:
+        """Add the items of a batch."""
+        for moments in self.moments:
+            moments.update(batch.votes, batch.weights)
+        self.n_empty += int(np.count_nonzero(np.diff(batch.votes.indptr) == 0))
+
+    @property
+    def label_counts(self) -> Floats:
+        """How often each worker gave each label, (W, L)."""
+        return self.moments[0].label_counts
+
+
+class MajorityVotes(CrowdSums):
+    """Items whose classes are their votes: shares of the `kept` labels, which are the classes, among an item's own."""
+
+    def __init__(self, shape: tuple[int, int, int], kept: NDArray[np.intp], smoothing: float) -> None:
+        super().__init__(1, shape)
+        self._share = smoothing / shape[1]
+        self._total = sparse.csr_array(np.tile(np.eye(shape[2])[:, kept], (shape[0], 1)))
+
+    def update(self, batch: VoteBatch) -> None:
+        """Add the items of a batch."""
+        shares = np.asarray((batch.votes @ self._total).todense()) + self._share
+        shares *= (batch.row_weights() / shares.sum(axis=1))[:, None]
+        self.add(batch.votes, shares[:, None])
 
 
 def majority_parameters(
-    votes: sparse.csr_array, shape: tuple[int, int, int], weights: Floats, smoothing: float
+    batches: Iterable[VoteBatch], shape: tuple[int, int, int], label_counts: Floats, smoothing: float
 ) -> CrowdParameters:
-    """Parameters of items whose classes are their votes: the usual start of EM."""
-    shares = majority_start(votes, shape[2], shape[1], weights, smoothing)
-    return crowd_parameters(votes.T.tocsr(), shares, shape, smoothing)
+    """Parameters of items whose classes are their votes: the usual start of EM.
+
+    `label_counts` (W, L) are those of the votes. With fewer classes than labels, the most frequent labels are classes.
+    """
+    kept = np.sort(np.argsort(-label_counts.sum(axis=0), kind="stable")[: shape[1]])
+    return sum_batches(batches, lambda: MajorityVotes(shape, kept, smoothing)).maximized(smoothing)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,9 +14,10 @@ from odeco._random import RandomState, as_generator
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.kernels.threads import single_threaded_blas
+from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.models._crowd_moments import (
     Alignment,
+    CrowdLook,
     CrowdSolution,
     align_classes,
     average_solutions,
@@ -25,16 +25,18 @@ from odeco.models._crowd_moments import (
     majority_parameters,
     solve_crowd,
 )
+from odeco.models.lazy import by_rows
 from odeco.models.mixture_base import MixtureEstimator, check_choice, check_integer, check_number
 from odeco.moments.crowd import CrowdMoments
-from odeco.refinement.dawid_skene import CrowdParameters, CrowdRefinement, crowd_log_joint, refine_crowd
+from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, read_labels
+from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
 
 Floats = NDArray[np.float64]
 
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
-# Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
+# Share of the uniform confusion in the start of EM.
 _START_SHARE = 0.25
 _MOST_CLASSES = 100  # that are taken for classes without being asked
 _SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
@@ -88,7 +90,7 @@ class DawidSkene(MixtureEstimator):
     annotators_ : (W,)
         Names of the workers, sorted; column names or numbers for wide input.
     items_ : (n,)
-        Names of the items of the fit, sorted, for long input; row numbers for wide.
+        Names of the items of the fit, sorted, for long input; row numbers for wide. Empty where they lie elsewhere.
     layout_ : str
     n_iter_, converged_, lower_bound_
         EM steps, whether they ended by `tol`, and the log-likelihood per item.
@@ -131,26 +133,29 @@ class DawidSkene(MixtureEstimator):
         Parameters
         ----------
         X : (items, annotators) array or DataFrame, rows (item, worker, label), or batches of wide rows
-            Batches: a list of arrays or a function that returns an iterator over them. Labels are kept, in sparse form.
+            Batches: a list of arrays or a function that returns an iterator over them. Labels are kept, in sparse form,
+            unless the batches are in `odeco.sources.out_of_core`, which also takes long rows sorted by item. Dask and
+            Spark collections, wide or long, stay where they are.
         y : ignored
         sample_weight : (n_items,) array, optional
             Weight of each item, in the order of `items_`.
         """
         self._check_parameters()
         self._forget_stream()
-        crowd = read_labels(_joined(X), self.layout)
-        weights = np.ones(len(crowd)) if sample_weight is None else check_weights(sample_weight, len(crowd))
-        k = self._begin(crowd)
+        crowd = open_votes(X, self.layout, sample_weight)
+        k = self._begin(crowd.names, crowd.items)
         rng = as_generator(self.random_state)
+        groupings = [draw_groups(len(self.annotators_), rng) for _ in range(int(self.n_init))]  # as for a stream
+        look = sum_batches(crowd, lambda: CrowdLook(groupings, len(self.given_labels_)))
         with single_threaded_blas():  # matrices of the size of the classes
-            starts, errors = self._starts(crowd, k, weights, rng)
+            starts, errors = self._starts(look, k, rng)
         if self.refine not in (None, "least-squares"):  # votes are one more start of EM, or the only one
-            shape = (len(crowd.workers), k, len(crowd.classes))
-            votes = majority_parameters(crowd.votes, shape, weights, self.smoothing)
+            shape = (len(self.annotators_), k, len(self.given_labels_))
+            votes = majority_parameters(crowd, shape, look.label_counts, self.smoothing)
             starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
         elif not starts:
             raise MomentError(errors[0])
-        self._polish(crowd, starts, weights, errors)
+        self._polish(crowd, look, starts, errors)
         return self
 
     def partial_fit(
@@ -175,7 +180,7 @@ class DawidSkene(MixtureEstimator):
             crowd = read_labels(X, self.layout, workers=_names(annotators), classes=_names(classes))
             if crowd.layout == "wide" and annotators is not None:
                 raise ValueError("annotators is for long rows: a wide table has a column for each of them.")
-            k = self._begin(crowd)
+            k = self._begin(CrowdNames.of(crowd), crowd.items)
             rng = as_generator(self.random_state)
             n_workers = len(crowd.workers)
             stream = [CrowdMoments(draw_groups(n_workers, rng), len(crowd.classes)) for _ in range(int(self.n_init))]
@@ -201,13 +206,10 @@ class DawidSkene(MixtureEstimator):
             )
         self.items_ = crowd.items
 
-    def _starts(
-        self, crowd: CrowdLabels, k: int, weights: Floats, rng: np.random.Generator
-    ) -> tuple[list[CrowdSolution], list[str]]:
+    def _starts(self, look: CrowdLook, k: int, rng: np.random.Generator) -> tuple[list[CrowdSolution], list[str]]:
         """Moment estimates of several groupings, and why others gave none."""
         starts, errors = [], []
-        for groups in [draw_groups(len(crowd.workers), rng) for _ in range(int(self.n_init))]:  # as for a stream
-            moments = CrowdMoments(groups, len(crowd.classes)).update(crowd.votes, weights)
+        for moments in look.moments:
             try:
                 starts.append(self._solve(moments, k, rng))
             except MomentError as error:
@@ -218,15 +220,16 @@ class DawidSkene(MixtureEstimator):
         polish = self.refine is not None
         return solve_crowd(moments, k, rng, smoothing=self.smoothing, method=self.method, polish=polish)
 
-    def _polish(self, crowd: CrowdLabels, starts: list[CrowdSolution], weights: Floats, errors: list[str]) -> None:
+    def _polish(self, crowd: VoteSource, look: CrowdLook, starts: list[CrowdSolution], errors: list[str]) -> None:
         """EM from every start; keep the best, and report."""
         steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
-        n = float(weights.sum())
-        by_worker = np.asarray((weights @ crowd.votes).reshape(len(crowd.workers), -1).sum(axis=1))
+        n = look.moments[0].weight
+        by_worker = look.label_counts.sum(axis=1)
         if steps == 0:
             best, refinement, objectives, winner = average_solutions(starts, by_worker), None, [], 0
         else:
-            runs = [self._run(crowd, start, weights, steps) for start in starts]
+            first = [_blurred(start.parameters) for start in starts]
+            runs = refine_crowd(crowd, first, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
             objectives = [n * run.objective for run in runs]
             winner = int(np.argmax(objectives))
             best, refinement = starts[winner], runs[winner]
@@ -234,7 +237,7 @@ class DawidSkene(MixtureEstimator):
         alignment = self._set(parameters, by_worker)
         self.n_iter_ = 0 if refinement is None else refinement.trace.n_iter
         self.converged_ = refinement is not None and refinement.trace.converged
-        self.lower_bound_ = float(weights @ self._scores(crowd.votes) / n)
+        self.lower_bound_ = float(sum_batches(crowd, lambda: CrowdPosteriors([parameters])).log_likelihood[0] / n)
         same = float(np.mean(np.array(objectives) > max(objectives) - _SAME)) if objectives else None
         details = {
             "refinement": None if refinement is None else refinement.trace,
@@ -246,9 +249,9 @@ class DawidSkene(MixtureEstimator):
         }
         moments = best.components is not None
         advice = [] if moments else [f"the moments could not be used ({errors[0]}) EM started from majority votes."]
-        empty = int(np.count_nonzero(crowd.n_labels == 0))
-        if empty:
-            advice.append(f"{empty} of {len(crowd)} items have no label: all that is known of them is weights_.")
+        if look.n_empty:
+            n_items = look.moments[0].n
+            advice.append(f"{look.n_empty} of {n_items} items have no label: all that is known of them is weights_.")
         groupings = f"moments of {int(self.n_init) - len(errors)} groupings of the workers"
         if refinement is None:
             method = groupings
@@ -256,15 +259,6 @@ class DawidSkene(MixtureEstimator):
             start = f"{groupings} and majority votes" if moments else "majority votes"
             method = f"{start}, then {self.n_iter_} EM steps"
         self._report(best, method, [*advice, *self._naming(alignment)], details)
-
-    def _run(self, crowd: CrowdLabels, start: CrowdSolution, weights: Floats, steps: int) -> CrowdRefinement:
-        confusion = start.parameters.confusion
-        first = CrowdParameters(
-            start.parameters.weights, (1 - _START_SHARE) * confusion + _START_SHARE / confusion.shape[2]
-        )
-        return refine_crowd(
-            crowd.votes, first, sample_weight=weights, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol)
-        )
 
     def _read_stream(self, stream: list[CrowdMoments], k: int) -> None:
         """The estimate of the sums so far; while there are too few items, even votes and words that say so."""
@@ -288,9 +282,9 @@ class DawidSkene(MixtureEstimator):
         details = {"n_items": stream[0].n, "failed_groupings": len(errors), "diagonal": alignment.diagonal}
         self._report(best, f"moments of {len(found)} groupings of the workers, one pass", advice, details, warn=False)
 
-    def _begin(self, crowd: CrowdLabels) -> int:
+    def _begin(self, crowd: CrowdNames, items: NDArray[Any]) -> int:
         """Names of the fit, and the number of classes."""
-        self.items_, self.annotators_, self.layout_ = crowd.items, crowd.workers, crowd.layout
+        self.items_, self.annotators_, self.layout_ = items, crowd.workers, crowd.layout
         self.given_labels_, self.n_features_in_ = crowd.classes, len(crowd.workers)
         k = len(crowd.classes) if self.n_classes is None else int(self.n_classes)
         if self.n_classes is None and k > _MOST_CLASSES:
@@ -360,24 +354,24 @@ class DawidSkene(MixtureEstimator):
     # What the shell of the mixtures asks for.
 
     def _clean(self, X: Any) -> Any:
-        crowd = read_labels(_joined(X), self.layout_, workers=self.annotators_, classes=self.given_labels_)
-        return crowd.votes
+        known = CrowdNames(self.layout_, self.annotators_, self.given_labels_)
+        return known.read(joined(X))
 
     def _log_joint(self, clean: sparse.csr_array) -> Floats:
         return crowd_log_joint(clean, CrowdParameters(self.weights_, self.confusion_))
-
-    def _scores(self, votes: sparse.csr_array) -> Floats:
-        joint = self._log_joint(votes)
-        return np.asarray(np.logaddexp.reduce(joint, axis=1))
 
     def _n_parameters(self) -> int:
         n_workers, k, n_labels = self.confusion_.shape
         return int(k - 1 + n_workers * k * (n_labels - 1))
 
+    @by_rows("class")
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each item (rows of wide input; items in sorted order for long rows)."""
+        """The most probable class of each item (rows of wide input; items in sorted order for long rows).
+
+        Of long rows in Dask and Spark the answers come with the names of the items.
+        """
         check_is_fitted(self)
-        return np.asarray(self.classes_[super().predict(X)])
+        return np.asarray(self.classes_[np.argmax(self._log_joint(self._clean(X)), axis=1)])
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
         """One label of every annotator for items of the given classes, (n, W)."""
@@ -397,12 +391,7 @@ def _names(given: ArrayLike | None) -> NDArray[Any] | None:
     return None if given is None else np.unique(np.asarray(given))
 
 
-def _joined(X: Any) -> Any:
-    """Batches of wide rows as one table; everything else as it is."""
-    if callable(X):
-        X = list(X())
-    elif isinstance(X, Iterator):
-        X = list(X)
-    if isinstance(X, (list, tuple)) and X and hasattr(X[0], "shape") and len(X[0].shape) == 2:
-        return np.vstack([np.asarray(block) for block in X])
-    return X
+def _blurred(parameters: CrowdParameters) -> CrowdParameters:
+    """Where EM starts: workers with few labels come out of the moments too sure."""
+    even = _START_SHARE / parameters.confusion.shape[2]
+    return CrowdParameters(parameters.weights, (1 - _START_SHARE) * parameters.confusion + even)

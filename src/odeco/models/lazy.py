@@ -9,19 +9,25 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from odeco.sources.kinds import are_dask, is_dask, is_spark
+from odeco.sources.kinds import are_dask, is_dask, is_remote, is_spark
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_rows(kind: str) -> Callable[[Method], Method]:
     """Let a method ``f(self, X)`` take Dask collections, for which it returns a lazy Dask array, and Spark DataFrames,
-    to which it adds a column. `kind` says what it gives of a row: a "label", a "score", or "shares" (k numbers).
+    to which it adds a column. `kind` says what it gives of a row: a "label", the name of a "class", a "score", or
+    "shares" (k numbers).
     """
 
     def decorate(method: Method) -> Method:
         @wraps(method)
         def run(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+            if is_remote(X) and getattr(self, "layout_", "wide") == "long":  # rows of an item anywhere
+                from odeco.sources.remote_votes import map_items
+
+                example = _example(self, kind, X)
+                return map_items(partial(method, self), X, method.__name__, example, self.classes_)
             if is_dask(X) or are_dask(X):
                 from odeco.sources.dask import map_rows
 
@@ -43,11 +49,26 @@ def take_names(model: Any, X: Any) -> None:
         _check_feature_names(model, X._meta if hasattr(X, "columns") else np.empty((0, 1)), reset=True)
 
 
+def sum_and_count(scores: Any) -> tuple[float, int]:
+    """Of scores here, or made elsewhere and added up there."""
+    if is_spark(scores):
+        found = scores.groupBy().agg({"score_samples": "sum", "*": "count"}).first()
+        return float(found["sum(score_samples)"]), int(found["count(1)"])
+    if hasattr(scores, "compute"):
+        import dask
+
+        total, count = dask.compute(scores.sum(), (0 * scores + 1).sum())
+        return float(total), int(count)
+    return float(scores.sum()), int(scores.size)
+
+
 def _example(model: Any, kind: str, X: Any) -> Any:
     """No rows of the result: they tell its shape and type."""
     check_is_fitted(model)
     if kind == "label":
         return np.empty(0, dtype=np.intp)
+    if kind == "class":
+        return np.empty(0, dtype=model.classes_.dtype)
     if kind == "score":
         return np.empty(0)
     components = getattr(model, "weights_", None)

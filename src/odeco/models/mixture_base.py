@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.models.lazy import by_rows, take_names
+from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
 
@@ -76,16 +76,17 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood per sample."""
-        return float(self.score_samples(X).mean())
+        total, count = sum_and_count(self.score_samples(X))
+        return total / count
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X: smaller is better."""
-        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+        return -2 * sum_and_count(self.score_samples(X))[0] + 2 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
         """Bayes' criterion on X: smaller is better."""
-        scores = self.score_samples(X)
-        return -2 * float(scores.sum()) + self._n_parameters() * float(np.log(scores.size))
+        total, count = sum_and_count(self.score_samples(X))
+        return -2 * total + self._n_parameters() * float(np.log(count))
 
     def sample(self, n_samples: int = 1) -> tuple[Any, Labels]:
         """Draw from the fitted mixture: samples, grouped by component, and their components (n,)."""

@@ -80,12 +80,18 @@ def _parts(value: Any, kind: str) -> dict[Any, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _named(path: str, part: Any) -> str:
+    """The name of a part, which may be a number, a word or several of them."""
+    name = "-".join(map(str, part)) if isinstance(part, tuple) else str(part)
+    return f"{path}.{name}" if path else name
+
+
 def _flat(path: str, value: Any, kind: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays in a value, each with its name."""
     parts = _parts(value, kind)
     if parts is not None:
         for name, part in parts.items():
-            yield from _flat(f"{path}.{name}" if path else str(name), part, kind)
+            yield from _flat(_named(path, name), part, kind)
     elif value is not None:
         yield path, np.asarray(value)
 
@@ -95,9 +101,7 @@ def _join(path: str, value: Any, kind: str, arrays: dict[str, NDArray[Any]], joi
     parts = _parts(value, kind)
     if parts is None:
         return value if value is None or path not in arrays else _like(value, join(value, arrays[path]))
-    found = {
-        name: _join(f"{path}.{name}" if path else str(name), part, kind, arrays, join) for name, part in parts.items()
-    }
+    found = {name: _join(_named(path, name), part, kind, arrays, join) for name, part in parts.items()}
     if isinstance(value, Additive):
         for name, part in found.items():
             setattr(value, name, part)

@@ -7,19 +7,20 @@ read: beside the mean vote stands whether there was one, and subtracting the ave
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.moments.base import Additive
 from odeco.moments.views import PAIRS, ThreeViews, ViewBasis, ViewMoments
 from odeco.sources.views import ViewBatch
 
 Floats = NDArray[np.float64]
 
 
-class CrowdMoments:
+class CrowdMoments(Additive):
     """Sums over items for one grouping of the workers; any chunks and merges give the same.
 
     Parameters
@@ -29,6 +30,8 @@ class CrowdMoments:
     n_classes : int
         L, the number of different labels.
     """
+
+    _sums: ClassVar[tuple[str, ...]] = ("_views", "_votes")
 
     def __init__(self, groups: NDArray[np.intp], n_classes: int) -> None:
         self.groups, self.n_classes = groups, n_classes
@@ -48,6 +51,11 @@ class CrowdMoments:
         """The number of items."""
         return self._views.n
 
+    @property
+    def weight(self) -> float:
+        """Their weights together."""
+        return self._views.weight
+
     def update(self, votes: sparse.csr_array, weights: Floats | None = None) -> Self:
         """Add items."""
         batch = ViewBatch(tuple(self.views(votes)), weights)
@@ -60,9 +68,7 @@ class CrowdMoments:
         """Add the sums of ``other``; returns self."""
         if not np.array_equal(self.groups, other.groups) or self.n_classes != other.n_classes:
             raise ValueError("cannot merge crowd moments of different groups of workers or numbers of classes.")
-        self._views.merge(other._views)
-        self._votes = self._votes + other._votes
-        return self
+        return super().merge(other)
 
     def views(self, votes: sparse.csr_array) -> list[Floats]:
         """Mean votes of each group, and whether it voted: three arrays (n, L + 1)."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.kernels.threads import sum_batches
+from odeco.moments.base import Additive
 from odeco.sources.views import Block, ViewBatch
 
 Floats = NDArray[np.float64]
@@ -169,8 +170,10 @@ class ColumnSums:
         return found
 
 
-class ViewPairs:
+class ViewPairs(Additive):
     """Products of the pairs with a basis: ``E[x_t (x) y_g]`` about the means, for views t outside group g."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "_first", "_projected", "_cross")
 
     def __init__(self, basis: ViewBasis) -> None:
         self.basis = basis
@@ -208,10 +211,7 @@ class ViewPairs:
                 "cannot merge moments of different bases: create both from the same basis, learned once, before the "
                 "data are split."
             )
-        self._merge(other)
-        self.n += other.n
-        self.weight += other.weight
-        return self
+        return super().merge(other)
 
     def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
         weighted = [weights[:, None] * y for y in projected]
@@ -224,11 +224,6 @@ class ViewPairs:
             edges = np.cumsum([weighted[g].shape[1] for g in others])[:-1]
             for g, part in zip(others, np.split(product, edges, axis=1), strict=True):
                 self._cross[t, g] += part
-
-    def _merge(self, other: Self) -> None:
-        self._first = [a + b for a, b in zip(self._first, other._first, strict=True)]
-        self._projected = [a + b for a, b in zip(self._projected, other._projected, strict=True)]
-        self._cross = {key: value + other._cross[key] for key, value in self._cross.items()}
 
     def cross(self, view: int, group: int) -> Floats:
         """``E[(x_t - E x_t) (x) (y_g - E y_g)]`` of shape (d_t, r)."""
@@ -244,6 +239,8 @@ class ViewPairs:
 
 class ViewMoments(ViewPairs):
     """The pairs, and the triples ``E[y_1 (x) y_2 (x) y_3]`` on the basis."""
+
+    _sums: ClassVar[tuple[str, ...]] = (*ViewPairs._sums, "_triples", "_pairs")
 
     def __init__(self, basis: ViewBasis) -> None:
         super().__init__(basis)
@@ -263,11 +260,6 @@ class ViewMoments(ViewPairs):
             rows = slice(start, start + step)
             products = weighted[rows, :, None] * y2[rows, None, :]
             self._triples += products.reshape(len(products), y1.shape[1] * y2.shape[1]).T @ y3[rows]
-
-    def _merge(self, other: Self) -> None:
-        super()._merge(other)
-        self._triples = self._triples + other._triples
-        self._pairs = [a + b for a, b in zip(self._pairs, other._pairs, strict=True)]
 
     def read(self) -> ThreeViews:
         """All moments, about the means."""

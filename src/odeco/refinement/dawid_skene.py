@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.refinement.loop import StoppingRule, Trace, run_refinement
+from odeco.kernels.threads import sum_batches
+from odeco.moments.base import Additive
+from odeco.refinement.loop import StoppingRule, Trace, run_refinements
+from odeco.sources.votes import VoteBatch
 
 Floats = NDArray[np.float64]
 
@@ -34,48 +39,92 @@ class CrowdRefinement:
         return float(self.trace.values.max(initial=-np.inf))
 
 
+class CrowdSums(Additive):
+    """What the M step needs of the items, for several sets of parameters at once.
+
+    Attributes
+    ----------
+    totals : (s, k)
+        Items of each class.
+    counts : (W * L, s * k)
+        Labels of each worker among them.
+    log_likelihood : (s,)
+    """
+
+    _sums: ClassVar[tuple[str, ...]] = ("totals", "counts", "log_likelihood")
+
+    def __init__(self, n_sets: int, shape: tuple[int, int, int]) -> None:
+        n_workers, k, n_labels = shape
+        self.shape = shape
+        self.totals, self.log_likelihood = np.zeros((n_sets, k)), np.zeros(n_sets)
+        self.counts = np.zeros((n_workers * n_labels, n_sets * k))
+
+    def add(self, votes: sparse.csr_array, shares: Floats) -> None:
+        """Add items that are of each class with probabilities `shares` (n, s, k), times their weights."""
+        self.totals += shares.sum(axis=0)
+        self.counts += votes.T @ shares.reshape(len(shares), -1)
+
+    def maximized(self, smoothing: float) -> list[CrowdParameters]:
+        """The M step: one set of parameters for each."""
+        n_workers, k, n_labels = self.shape
+        by_set = self.counts.reshape(n_workers, n_labels, -1, k).transpose(2, 0, 3, 1) + smoothing
+        weights = self.totals + smoothing
+        return [
+            CrowdParameters(weight / weight.sum(), counts / counts.sum(axis=2, keepdims=True))
+            for weight, counts in zip(weights, by_set, strict=True)
+        ]
+
+
+class CrowdPosteriors(CrowdSums):
+    """The E step under several sets of parameters: one product with the votes for all of them."""
+
+    def __init__(self, parameters: Sequence[CrowdParameters]) -> None:
+        n_workers, k, n_labels = parameters[0].confusion.shape
+        super().__init__(len(parameters), (n_workers, k, n_labels))
+        self._slopes = np.hstack([_log_confusion(each) for each in parameters])
+        self._constants = np.array([np.log(each.weights) for each in parameters])
+
+    def update(self, batch: VoteBatch) -> None:
+        """Add the items of a batch."""
+        joint = np.asarray(batch.votes @ self._slopes).reshape(-1, *self._constants.shape) + self._constants
+        highest = joint.max(axis=2, keepdims=True)
+        joint -= highest
+        shares = np.exp(joint, out=joint)
+        norms = shares.sum(axis=2, keepdims=True)
+        weights = batch.row_weights()
+        shares *= weights[:, None, None] / norms
+        self.log_likelihood += weights @ (highest + np.log(norms))[:, :, 0]
+        self.add(batch.votes, shares)
+
+
+def _log_confusion(parameters: CrowdParameters) -> Floats:
+    """Logarithms, one row per column of the votes, (W * L, k)."""
+    n_workers, k, n_labels = parameters.confusion.shape
+    return np.log(parameters.confusion).transpose(0, 2, 1).reshape(n_workers * n_labels, k)
+
+
 def crowd_log_joint(votes: sparse.csr_array, parameters: CrowdParameters) -> Floats:
     """``log w_i + sum over the labels of an item of log confusion[worker, i, label]``, (n, k)."""
-    n_workers, k, n_labels = parameters.confusion.shape
-    logs = np.log(parameters.confusion).transpose(0, 2, 1).reshape(n_workers * n_labels, k)
-    return np.asarray(votes @ logs) + np.log(parameters.weights)
+    return np.asarray(votes @ _log_confusion(parameters)) + np.log(parameters.weights)
 
 
 def refine_crowd(
-    votes: sparse.csr_array,
-    start: CrowdParameters,
+    batches: Iterable[VoteBatch],
+    starts: Sequence[CrowdParameters],
     *,
-    sample_weight: Floats | None = None,
     smoothing: float = 0.5,
     max_iter: int = 200,
     tol: float = 1e-6,
-) -> CrowdRefinement:
-    """EM to the posterior mode, with `smoothing` pseudo-counts of each label of each worker in each class."""
-    n = float(votes.shape[0] if sample_weight is None else sample_weight.sum())
-    reverse = votes.T.tocsr()
+) -> list[CrowdRefinement]:
+    """EM to the posterior mode from several starts, with `smoothing` pseudo-counts of each label of each worker in each
+    class. `batches` can be read again and again; a step reads them once, whatever the number of starts.
+    """
 
-    def step(state: CrowdParameters, iteration: int) -> tuple[CrowdParameters, float]:
-        joint = crowd_log_joint(votes, state)
-        highest = joint.max(axis=1, keepdims=True)
-        shares = np.exp(joint - highest)
-        totals = shares.sum(axis=1, keepdims=True)
-        shares /= totals
-        scores = (highest + np.log(totals))[:, 0]
-        if sample_weight is not None:
-            shares *= sample_weight[:, None]
-            scores = scores * sample_weight
-        prior = smoothing * float(np.log(state.confusion).sum() + np.log(state.weights).sum())
-        return crowd_parameters(reverse, shares, state.confusion.shape, smoothing), (float(scores.sum()) + prior) / n
+    def step(states: Sequence[CrowdParameters], iteration: int) -> list[tuple[CrowdParameters, float]]:
+        sums = sum_batches(batches, lambda: CrowdPosteriors(states))
+        priors = [float(np.log(state.confusion).sum() + np.log(state.weights).sum()) for state in states]
+        objectives = (sums.log_likelihood + smoothing * np.array(priors)) / sums.totals.sum(axis=1)
+        return list(zip(sums.maximized(smoothing), objectives.tolist(), strict=True))
 
-    refined = run_refinement(step, start, StoppingRule(max_iter, tol))
-    return CrowdRefinement(refined.state, refined.trace)
-
-
-def crowd_parameters(
-    reverse: sparse.csr_array, shares: Floats, shape: tuple[int, ...], smoothing: float
-) -> CrowdParameters:
-    """The M step: parameters of items whose classes are known with probabilities `shares` (n, k)."""
-    n_workers, k, n_labels = shape
-    counts = np.asarray(reverse @ shares).reshape(n_workers, n_labels, k).transpose(0, 2, 1) + smoothing
-    weights = shares.sum(axis=0) + smoothing
-    return CrowdParameters(weights / weights.sum(), counts / counts.sum(axis=2, keepdims=True))
+    found = run_refinements(step, starts, StoppingRule(max_iter, tol))
+    return [CrowdRefinement(refined.state, refined.trace) for refined in found]

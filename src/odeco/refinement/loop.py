@@ -7,7 +7,7 @@ best state seen is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -94,6 +94,34 @@ class Refined(Generic[State]):
     trace: Trace
 
 
+class _Monitor(Generic[State]):
+    """One state on its way, and the best that it has been."""
+
+    def __init__(self, state: State, rule: StoppingRule, value: float) -> None:
+        self.state, self.rule = state, rule
+        self._best, self._best_value, self._idle = state, value, 0
+        self._records: list[Record] = []
+        self._n_iter = 0
+        self.done = False
+
+    def see(self, state: State, seen: float | None) -> None:
+        self.state, self._n_iter = state, self._n_iter + 1
+        if seen is None:
+            return
+        gain = seen - self._best_value
+        self._records.append(Record(self._n_iter, float(seen), float(gain)))
+        if gain > 0:
+            self._best, self._best_value = state, seen
+        self._idle = 0 if gain >= self.rule.tol else self._idle + 1
+        self.done = self._idle >= self.rule.patience
+
+    def result(self) -> Refined[State]:
+        if not self._records:
+            return Refined(self.state, Trace((), self._n_iter, StopReason.NOT_WATCHED))
+        reason = StopReason.CONVERGED if self.done else StopReason.MAX_ITER
+        return Refined(self._best, Trace(tuple(self._records), self._n_iter, reason))
+
+
 def run_refinement(
     step: Callable[[State, int], tuple[State, float | None]],
     state: State,
@@ -107,22 +135,22 @@ def run_refinement(
     state it is given: the best one seen is returned, or the last where nothing was ever looked at. `value` is that of
     the state to start from, where it is known: a better one is wanted.
     """
-    best, best_value, idle = state, value, 0
-    records: list[Record] = []
-    reason = StopReason.MAX_ITER
-    iteration = 0
+    return run_refinements(lambda states, i: [step(states[0], i)], [state], rule, value=value)[0]
+
+
+def run_refinements(
+    step: Callable[[Sequence[State], int], Sequence[tuple[State, float | None]]],
+    states: Sequence[State],
+    rule: StoppingRule,
+    *,
+    value: float = -np.inf,
+) -> list[Refined[State]]:
+    """The same for several starts at once: one step, one pass over the data, takes all that have not ended yet."""
+    monitors = [_Monitor(state, rule, value) for state in states]
     for iteration in range(1, rule.max_iter + 1):
-        state, seen = step(state, iteration)
-        if seen is None:
-            continue
-        gain = seen - best_value
-        records.append(Record(iteration, float(seen), float(gain)))
-        if gain > 0:
-            best, best_value = state, seen
-        idle = 0 if gain >= rule.tol else idle + 1
-        if idle >= rule.patience:
-            reason = StopReason.CONVERGED
+        going = [monitor for monitor in monitors if not monitor.done]
+        if not going:
             break
-    if not records:
-        best, reason = state, StopReason.NOT_WATCHED
-    return Refined(best, Trace(tuple(records), iteration, reason))
+        for monitor, found in zip(going, step([monitor.state for monitor in going], iteration), strict=True):
+            monitor.see(*found)
+    return [monitor.result() for monitor in monitors]

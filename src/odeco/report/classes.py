@@ -200,7 +200,8 @@ def crowd_page(model: Any, inputs: Inputs) -> Page:
     }
     figures = [(str(len(classes)), "classes"), (f"{w:,}", "annotators")]
     if found.n_labels is not None:
-        figures += [(f"{len(model.items_):,}", "items"), (f"{int(found.n_labels.sum()):,}", "labels")]
+        items = [(f"{len(model.items_):,}", "items")] if len(model.items_) else []
+        figures += [*items, (f"{int(found.n_labels.sum()):,}", "labels")]
     return Page(
         title=f"{plural(len(classes), 'class', 'classes')}, {plural(w, 'annotator')}",
         lede="The true class of every item, and how each annotator confuses the classes, from labels alone.",

@@ -24,7 +24,9 @@ from odeco.sources.base import Batch, Source
 from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
 from odeco.sources.kinds import Checkpointed
 from odeco.sources.partitions import PartitionedCounts, PartitionedRows
+from odeco.sources.remote_votes import PartitionedVotes
 from odeco.sources.signatures import same_signature, signature
+from odeco.sources.votes import VoteSource
 
 KIND, VERSION = "moments checkpoint", 1
 
@@ -143,6 +145,26 @@ def keep_rows(source: DenseSource, given: Checkpointed) -> OutOfCoreRows:
         return source.keeping(Checkpoint(given.folder, given.seconds))
     data = [source.n_features, first_rows(source, 1024).rows]
     return CheckpointedRows(source, Checkpoint(given.folder, given.seconds, data), getattr(source, "schema", None))
+
+
+def keep_votes(source: VoteSource, given: Checkpointed) -> VoteSource:
+    """A source of votes that keeps its sums."""
+    if isinstance(source, PartitionedVotes):
+        return source.keeping(Checkpoint(given.folder, given.seconds))
+    first = next(iter(source)).votes
+    return CheckpointedVotes(source, Checkpoint(given.folder, given.seconds, [first.shape[1], first.indices[:100_000]]))
+
+
+class CheckpointedVotes(VoteSource):
+    """Votes whose sums are kept in a folder."""
+
+    def __init__(self, source: VoteSource, checkpoint: Checkpoint) -> None:
+        super().__init__(lambda: source, source.names, source.items)
+        self.checkpoint = checkpoint
+
+    def add_to(self, sums: Any) -> Any:
+        """Add all items to `sums`, which must be empty."""
+        return self.checkpoint.total(sums, lambda n: _skipped(self, n))
 
 
 class CheckpointedCounts(Source):

@@ -12,6 +12,8 @@ from scipy import sparse
 
 Values = NDArray[Any]
 
+NO_LABELS = "X has no labels: every entry is NaN or -1."
+
 # Names that a long DataFrame may give its three columns.
 _ITEMS = ("item", "items", "task", "question", "example", "unit", "object", "instance")
 _WORKERS = ("worker", "workers", "annotator", "rater", "user", "labeler", "coder", "performer")
@@ -47,7 +49,12 @@ class CrowdLabels:
 
 
 def read_labels(
-    X: Any, layout: str = "auto", *, workers: Values | None = None, classes: Values | None = None
+    X: Any,
+    layout: str = "auto",
+    *,
+    workers: Values | None = None,
+    classes: Values | None = None,
+    require: bool = True,
 ) -> CrowdLabels:
     """Check labels and put them into one form.
 
@@ -61,13 +68,17 @@ def read_labels(
         else wide.
     workers, classes : arrays, optional
         Of an earlier reading: others are an error.
+    require : bool
+        Whether a table without any label is an error; a part of one may have none.
     """
     table, names = _as_table(X)
     if layout not in ("auto", "wide", "long"):
         raise ValueError(f"layout must be 'auto', 'wide' or 'long', got {layout!r}.")
-    if layout == "long" or (layout == "auto" and _looks_long(table, names)):
-        return _read_long(table, names, workers, classes)
-    return _read_wide(table, names, workers, classes)
+    long = layout == "long" or (layout == "auto" and _looks_long(table, names))
+    found = (_read_long if long else _read_wide)(table, names, workers, classes)
+    if require and found.votes.nnz == 0:
+        raise ValueError(NO_LABELS)
+    return found
 
 
 def _as_table(X: Any) -> tuple[list[Values], list[str] | None]:
@@ -88,13 +99,15 @@ def _as_table(X: Any) -> tuple[list[Values], list[str] | None]:
 
 def _plain(column: Values) -> Values:
     """Numbers as float64, everything else as objects, None for every kind of nothing."""
+    if column.dtype.kind in "iu" and np.abs(column).max(initial=0) > 2**53:  # numbers that float64 cannot tell apart
+        return column
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind == "c":
         raise ValueError("X must hold labels, got complex numbers. Complex data not supported.")
     values = np.array([None if _is_nothing(value) else value for value in column.tolist()], dtype=object)
     given = [value for value in values if value is not None]
-    if given and all(isinstance(value, (bool, int, float, np.number)) for value in given):
+    if all(isinstance(value, (bool, int, float, np.number)) for value in given):  # none at all: not of any kind
         return np.array([np.nan if value is None else float(value) for value in values])
     return values
 
@@ -112,7 +125,7 @@ def _missing(column: Values) -> NDArray[np.bool_]:
 
 def _looks_long(columns: list[Values], names: list[str] | None) -> bool:
     if names is not None:
-        return _named_columns(names) is not None
+        return named_columns(names) is not None
     if len(columns) != 3:
         return False
     first, second, third = columns
@@ -129,7 +142,7 @@ def _known(values: Values, missing: NDArray[np.bool_]) -> Values:
     return values if not missing.any() else np.array([v for v in values.tolist() if v is not None and v == v])
 
 
-def _named_columns(names: Sequence[str]) -> tuple[int, int, int] | None:
+def named_columns(names: Sequence[str]) -> tuple[int, int, int] | None:
     """Where item, worker and label stand, by their names."""
     lower = [name.strip().lower().removesuffix("_id").removesuffix("id") or name.lower() for name in names]
     places = [next((i for i, name in enumerate(lower) if name in known), -1) for known in (_ITEMS, _WORKERS, _LABELS)]
@@ -164,6 +177,10 @@ def _labels(column: Values, classes: Values | None) -> tuple[Values, NDArray[np.
 
 def _match(column: Values, known: Values | None, what: str, advice: str) -> tuple[Values, NDArray[np.intp]]:
     """Codes of a column; among known values where there are any."""
+    if known is not None and known.dtype.kind in "iu" and column.dtype == np.float64:  # no need to sort them again
+        places = np.minimum(np.searchsorted(known, column), len(known) - 1)
+        if (known[places] == column).all():
+            return known, places
     values, codes = _codes(column)
     if known is None:
         return values, codes
@@ -186,10 +203,10 @@ def _read_wide(
             raise ValueError("X has other annotators, or in another order, than those of fit: use the same columns.")
         own = workers
     given = [~_missing(column) for column in columns]
-    if any(column.dtype == object for column in columns):  # numbers beside strings: all of them by name
+    strings = classes is not None and classes.dtype.kind == "U"
+    if strings or any(column.dtype == object for column in columns):  # numbers beside strings: all of them by name
         columns = [column if column.dtype == object else _named(column) for column in columns]
     chosen = np.concatenate([column[mask] for column, mask in zip(columns, given, strict=True)])
-    _require_labels(chosen.size)
     kinds, codes = _labels(chosen, classes)
     rows = np.concatenate([np.flatnonzero(mask) for mask in given])
     who = np.repeat(np.arange(len(columns)), [int(mask.sum()) for mask in given])
@@ -198,14 +215,20 @@ def _read_wide(
 
 
 def _named(column: Values) -> Values:
-    return np.array([None if m else f"{value:g}" for value, m in zip(column, _missing(column), strict=True)], object)
+    names = [None if m else name_of(value) for value, m in zip(column, _missing(column), strict=True)]
+    return np.array(names, dtype=object)
+
+
+def name_of(label: float) -> str:
+    """A label that is a number, where others are strings."""
+    return f"{label:g}"
 
 
 def _read_long(
     columns: list[Values], names: list[str] | None, workers: Values | None, classes: Values | None
 ) -> CrowdLabels:
-    places = (0, 1, 2) if names is None else _named_columns(names) or (0, 1, 2)
-    if len(columns) < 3 or (len(columns) > 3 and (names is None or _named_columns(names) is None)):
+    places = (0, 1, 2) if names is None else named_columns(names) or (0, 1, 2)
+    if len(columns) < 3 or (len(columns) > 3 and (names is None or named_columns(names) is None)):
         raise ValueError(f"long rows are (item, worker, label), three columns, got {len(columns)}.")
     item, worker, label = (columns[place] for place in places)
     for column, what in ((item, "item"), (worker, "worker")):
@@ -216,16 +239,10 @@ def _read_long(
     advice = "His confusions are not known: fit again, leave him out, or name all annotators in the first partial_fit."
     own, who = _match(worker, workers, "worker", advice)
     given = ~_missing(label)
-    _require_labels(int(given.sum()))
     kinds, codes = _labels(label[given], classes)
     return CrowdLabels(
         _votes(rows[given], who[given], codes, len(items), len(own), len(kinds)), items, own, kinds, "long"
     )
-
-
-def _require_labels(n_labels: int) -> None:
-    if n_labels == 0:
-        raise ValueError("X has no labels: every entry is NaN or -1.")
 
 
 def _votes(

@@ -47,6 +47,13 @@ class DaskPartitions(Partitions):
     def fetch(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Result]:
         return list(_compute(self._tasks(work, pieces)))
 
+    def prepared(self, make: Callable[[Any], Any]) -> DaskPartitions:
+        """What ``make`` makes of every partition, made once and kept by Dask: for what a shuffle brought together."""
+        import dask
+
+        making = dask.delayed(partial(_prepare, make), pure=False)
+        return DaskPartitions(dask.persist(*(making(part) for part in self._delayed)))
+
     def _tasks(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Any]:
         from dask import delayed
 
@@ -66,6 +73,10 @@ class _Sent:
 
 def _run(work: Callable[[Any, Rows], Result], partition: Any, sent: _Sent) -> Result:
     return work(as_block(partition), sent.rows)
+
+
+def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:
+    return make(partition) if n_rows_of(partition) else np.empty((0, 1))
 
 
 def _compute(tasks: list[Any]) -> Sequence[Any]:

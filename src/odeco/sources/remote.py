@@ -33,14 +33,14 @@ from odeco.sources.views import ViewBatch, ViewSource
 
 def remote_counts(X: Any, batch_size: int, sample_weight: ArrayLike | None = None) -> PartitionedCounts:
     """A Dask array, DataFrame or Bag, or a Spark DataFrame, as a source of counts."""
-    partitions, width, _ = _open(X, sample_weight)
+    partitions, width, _ = open_remote(X, sample_weight)
     n_features = width or _first(partitions, check_counts).n_features
     return PartitionedCounts(partitions, n_features, batch_size, check=check_counts)
 
 
 def remote_rows(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: ArrayLike | None = None) -> PartitionedRows:
     """The same as a source of dense rows."""
-    partitions, width, dtype = _open(X, sample_weight)
+    partitions, width, dtype = open_remote(X, sample_weight)
     if width is None or dtype is None:
         first = _first(partitions, check_rows)
         width, dtype = first.n_features, first.rows.dtype
@@ -79,7 +79,7 @@ class ReadViews:
         """One after the other."""
         views, weights = partition if isinstance(partition, tuple) else (partition, None)
         if len(views):
-            whole = views if weights is None else ViewBatch(views.blocks, _weights(weights, len(views)))
+            whole = views if weights is None else ViewBatch(views.blocks, weights_of(weights, len(views)))
             yield from whole.pieces()
 
 
@@ -104,7 +104,7 @@ def remote_table(
     names: Sequence[str] | None, batch_size: int,
 ) -> PartitionedTable:  # fmt: skip
     """A Dask or Spark table whose columns have families; without a schema, a pass finds it out."""
-    partitions, _, _ = _open(X, sample_weight)
+    partitions, _, _ = open_remote(X, sample_weight)
     if schema is None:
         labels = list(X.columns) if names is None and hasattr(X, "columns") else names
         labels = None if labels is None else [str(label) for label in labels]
@@ -139,11 +139,12 @@ def _merge_summaries(parts: Sequence[list[ColumnSummary] | None]) -> list[Column
 def _check_table(schema: Schema, partition: Any) -> DenseBatch:
     if isinstance(partition, tuple):
         values = schema.read(partition[0])
-        return DenseBatch(values, _weights(partition[1], len(values)))
+        return DenseBatch(values, weights_of(partition[1], len(values)))
     return DenseBatch(schema.read(partition))
 
 
-def _open(X: Any, sample_weight: ArrayLike | None) -> tuple[Partitions, int | None, Any]:
+def open_remote(X: Any, sample_weight: ArrayLike | None) -> tuple[Partitions, int | None, Any]:
+    """The partitions of a collection, its number of columns and its dtype; None where only the data know."""
     return open_dask(X, sample_weight) if is_dask(X) else open_spark(X, sample_weight)
 
 
@@ -151,7 +152,7 @@ def check_counts(partition: Any) -> Batch:
     """A block, or a pair (block, weights), as a batch of counts."""
     if isinstance(partition, tuple):
         batch = as_batch(partition[0])
-        return replace(batch, weights=_weights(partition[1], len(batch)))
+        return replace(batch, weights=weights_of(partition[1], len(batch)))
     return as_batch(partition)
 
 
@@ -159,11 +160,11 @@ def check_rows(partition: Any) -> DenseBatch:
     """A block, or a pair (block, weights), as a batch of dense rows."""
     if isinstance(partition, tuple):
         rows = as_rows(partition[0])
-        return DenseBatch(rows, _weights(partition[1], len(rows)))
+        return DenseBatch(rows, weights_of(partition[1], len(rows)))
     return DenseBatch(as_rows(partition))
 
 
-def _weights(weights: Any, n_rows: int) -> Any:
+def weights_of(weights: Any, n_rows: int) -> Any:
     """Weights of a partition; all of them may be 0 here, if not everywhere."""
     found = np.asarray(weights, dtype=np.float64)
     return found if found.shape == (n_rows,) and not found.any() else check_weights(found, n_rows)

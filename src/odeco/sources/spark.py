@@ -8,6 +8,7 @@ and retries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -133,6 +134,15 @@ class SparkPartitions(Partitions):
         found: list[Result] = list(context.runJob(self._tasks(work, pieces), list, indexes)) if indexes else []
         return found
 
+    def prepared(self, make: Callable[[Any], Any]) -> SparkPartitions:
+        """What ``make`` makes of every partition, made once and kept by Spark instead of the rows."""
+        from pyspark import StorageLevel
+
+        made = copy(self)
+        made._blocks = self._blocks.map(partial(_prepare, make)).persist(StorageLevel.MEMORY_AND_DISK)
+        self._blocks.unpersist()
+        return made
+
     def _tasks(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> Any:
         from pyspark import cloudpickle
 
@@ -140,6 +150,10 @@ class SparkPartitions(Partitions):
         # Once to every machine rather than with every task; as Spark sends functions, closures included.
         sent = self._blocks.context.broadcast(cloudpickle.dumps(work))
         return self._blocks.mapPartitionsWithIndex(partial(_run, sent, wanted))
+
+
+def _prepare(make: Callable[[Any], Any], block: Any) -> Any:
+    return make(block) if block.shape[0] else block
 
 
 def _run(work: Any, wanted: dict[int, Rows], index: int, blocks: Iterator[Any]) -> Iterator[Any]:
@@ -158,8 +172,10 @@ def _block(rows: Iterable[Any], *, kind: str, vocabulary: tuple[str, ...] | None
     """The rows of a partition as one block; as a pair (block, weights) where rows have weights."""
     found = list(rows)
     values = [row[:-1] if weighted else row for row in found]
-    if kind == "numbers":
-        block: Any = np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
+    if kind == "rows":
+        block: Any = np.array([tuple(row) for row in values], dtype=object).reshape(len(found), -1)
+    elif kind == "numbers":
+        block = np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
         block = block.reshape(len(found), -1) if found else np.empty((0, 1))
     else:
         block = _stack([row[0] for row in values], kind, vocabulary)
@@ -233,13 +249,20 @@ def add_column(function: Callable[[Any], Any], X: Any, name: str, example: NDArr
     data = X if isinstance(X, SparkColumn) else from_spark(X)
     if name in data.frame.columns:
         raise ValueError(f"the DataFrame already has a column {name!r}: rename it first.")
-    number: Any = types.LongType() if example.dtype.kind == "i" else types.DoubleType()
-    kind = types.ArrayType(number, containsNull=False) if example.ndim == 2 else number
-    schema = types.StructType([*data.frame.schema.fields, types.StructField(name, kind)])
+    schema = types.StructType([*data.frame.schema.fields, types.StructField(name, column_type(example))])
     places = [data.frame.columns.index(column) for column in data.columns]
     work = partial(_extend, function, places, data.kind, data.vocabulary)
     session = data.frame.sparkSession
     return session.createDataFrame(data.frame.rdd.mapPartitions(work), schema, verifySchema=False)
+
+
+def column_type(example: NDArray[Any]) -> Any:
+    """The type of a column of such values."""
+    from pyspark.sql import types
+
+    kinds: dict[str, Any] = {"i": types.LongType(), "U": types.StringType()}
+    one = kinds.get(example.dtype.kind, types.DoubleType())
+    return types.ArrayType(one, containsNull=False) if example.ndim == 2 else one
 
 
 def _extend(

@@ -10,6 +10,7 @@ from odeco.refinement.dawid_skene import CrowdParameters, refine_crowd
 from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
 from odeco.sources.crowd import read_labels
 from odeco.sources.views import ViewBatch
+from odeco.sources.votes import VoteBatch
 
 K, N = 3, 25
 KINDS = ("gaussian", "bernoulli", "multinomial", "poisson")
@@ -88,7 +89,11 @@ def test_crowd_em_never_falls_and_weights_are_repetitions():
     crowd = read_labels(rng.integers(-1, 3, (60, 6)), "wide")
     start = CrowdParameters(np.full(3, 1 / 3), rng.dirichlet(np.ones(3), (6, 3)))
     times = rng.integers(1, 4, 60)
-    weighted = refine_crowd(crowd.votes, start, sample_weight=times.astype(float), max_iter=30, tol=0)
-    repeated = refine_crowd(crowd.votes[np.repeat(np.arange(60), times)], start, max_iter=30, tol=0)
+    (weighted,) = refine_crowd([VoteBatch(crowd.votes, times.astype(float))], [start], max_iter=30, tol=0)
+    again = VoteBatch(crowd.votes[np.repeat(np.arange(60), times)])
+    other = CrowdParameters(start.weights, rng.dirichlet(np.ones(3), (6, 3)))
+    _, repeated = refine_crowd(
+        [again.take(slice(0, 50)), again.take(slice(50, None))], [other, start], max_iter=30, tol=0
+    )
     assert np.all(np.diff(weighted.trace.values) > -1e-12)
     np.testing.assert_allclose(weighted.parameters.confusion, repeated.parameters.confusion, atol=1e-9)
