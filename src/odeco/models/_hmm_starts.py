@@ -36,7 +36,8 @@ SAMPLE_STEPS = 20_000  # on which candidates are compared
 _WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
-_PART_TOL = 4e-6  # nats per step: passes on a part are the cheaper ones
+_PART = 4  # one step in so many
+_PART_PASSES = 100
 _PASSES = (5, 10)  # on the sample: for all candidates, for the better half
 _ALIVE = 1e-3  # stationary probability below which a state counts as dead
 _LOOSE = 2e-3  # of each row of transitions is spread evenly after the sample
@@ -265,11 +266,19 @@ def best_starts(
 
 
 def on_a_part(
-    data: Sequences, start: HMMParameters[Any], smoothing: Smoothing, passes: int, share: int = 4
-) -> HMMParameters[Any]:
-    """Baum-Welch on a share of long data: the way to the optimum is much the same, and each pass costs less."""
-    part = sample_of(data, len(data) // share)
-    return _loosened(baum_welch(part, start, smoothing=smoothing, max_iter=passes, tol=_PART_TOL).state)
+    data: Sequences, start: HMMParameters[Any], smoothing: Smoothing, max_iter: int, tol: float
+) -> tuple[HMMParameters[Any], int]:
+    """Baum-Welch on a part of long data, and its cost in passes over all: fewer than `max_iter`.
+
+    The way to the optimum is much the same on a part, and each pass costs less. A quarter of the steps tells parameters
+    apart four times worse: there the tolerance is four times as large.
+    """
+    passes = min(_PART_PASSES, _PART * (max_iter - 1))
+    if passes < 1:
+        return start, 0
+    part = sample_of(data, len(data) // _PART)
+    refined = baum_welch(part, start, smoothing=smoothing, max_iter=passes, tol=_PART * tol)
+    return _loosened(refined.state), -(-refined.trace.n_iter // _PART)
 
 
 def _loosened(parameters: HMMParameters[Any]) -> HMMParameters[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,6 @@ _BLOCK = 1 << 18  # symbols looked at at a time
 # part of the steps. Residuals of the third moments were 0.01-0.10 for chains, 0.19-0.42 for letters of two texts.
 _MISFIT = 0.15
 _LONG = 80_000
-_EARLY_PASSES = 100
 
 
 class CategoricalHMM(HiddenMarkovModel):
@@ -39,7 +39,7 @@ class CategoricalHMM(HiddenMarkovModel):
     smoothing : float
         Pseudo-count of each symbol in each state and of each transition.
     max_iter : int
-        Passes of Baum-Welch at most.
+        Passes of Baum-Welch at most; those over a part of the steps count as that part.
     tol : float
         Gain of the log-likelihood per observation, in nats, below which Baum-Welch ends.
     random_state : int, Generator, RandomState or None
@@ -142,7 +142,8 @@ class CategoricalHMM(HiddenMarkovModel):
         near = not report.details.get("misfit", 0.0) > _MISFIT
         if self.refine is None or near or len(data) < _LONG:
             return found, report
-        return [on_a_part(data, found[0], self._chain_smoothing(), min(self.max_iter, _EARLY_PASSES))], report
+        start, spent = on_a_part(data, found[0], self._chain_smoothing(), self.max_iter, self.tol)
+        return [start], replace(report, n_early=spent)
 
     def _emission(self) -> CategoricalEmission:
         return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)

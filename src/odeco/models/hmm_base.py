@@ -28,7 +28,10 @@ Algorithm = Literal["viterbi", "map"]
 
 @dataclass(frozen=True, eq=False)
 class MomentReport:
-    """What the moments of a fit say of themselves; see `odeco.diagnostics.Diagnostics`."""
+    """What the moments of a fit say of themselves; see `odeco.diagnostics.Diagnostics`.
+
+    `n_early` is what Baum-Welch on parts of the data has cost, in passes over all of them.
+    """
 
     spectrum: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     gap: float = float("nan")
@@ -38,6 +41,7 @@ class MomentReport:
     suggested_components: int | None = None
     method: str = "moments"
     n_passes: int = 2
+    n_early: int = 0
     advice: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -114,7 +118,8 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         if self.refine is None:
             self._adopt(starts[0], None, data, report)
             return self
-        refined = baum_welch(data, starts[0], smoothing=self._chain_smoothing(), max_iter=self.max_iter, tol=self.tol)
+        passes = max(self.max_iter - report.n_early, 1)
+        refined = baum_welch(data, starts[0], smoothing=self._chain_smoothing(), max_iter=passes, tol=self.tol)
         self._adopt(refined.state, refined, data, report)
         return self
 
@@ -167,7 +172,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
                 method=method,
                 n_passes=report.n_passes,
                 advice=report.advice,
-                details={"refinement": trace, **report.details},
+                details={"refinement": trace, "early_passes": report.n_early, **report.details},
             ),
         )
 

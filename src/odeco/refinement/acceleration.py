@@ -4,6 +4,9 @@ Every evaluation of the EM map also gives the objective at the point it started 
 seen at no further cost, and the iteration goes on from the EM image of the best point (Henderson and Varadhan, 2019,
 who also show that the objective then converges). It needs fewer evaluations than SQUAREM, which uses the last two
 steps alone.
+
+Where steps grow, as they do on the way out of a saddle, the mix is the saddle itself: it lies behind. There the last
+step is stretched instead, the further the longer that goes well (Salakhutdinov and Roweis, 2003).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ Floats = NDArray[np.float64]
 
 _MEMORY = 5  # steps that are mixed; with 10 the same number of evaluations was needed
 _DAMPING = 1e-8  # of the normal equations, as a part of their trace
+_STRETCH = (2.0, 64.0)  # times the step, at least and at most: near an optimum, twice an EM step is still an ascent
 
 
 class Accelerated(Generic[State]):
@@ -41,6 +45,8 @@ class Accelerated(Generic[State]):
         self._em_step, self._pack, self._unpack = em_step, pack, unpack
         self._trial: State | None = None
         self._best = -np.inf
+        self._stretch = 2 * _STRETCH[0]
+        self._stretched = False
         self._points: list[Floats] = []
         self._steps: list[Floats] = []
 
@@ -48,7 +54,11 @@ class Accelerated(Generic[State]):
         """The EM image of the mixed point, or of the state where there is none; no value where the mix was worse."""
         point, self._trial = state if self._trial is None else self._trial, None
         image, value = self._em_step(point)
-        if not value >= self._best:
+        better = value >= self._best
+        if self._stretched:
+            self._stretch = float(np.clip(self._stretch * (2.0 if better else 0.25), *_STRETCH))
+        self._stretched = False
+        if not better:
             self._points, self._steps = [], []
             return state, None
         self._best = value
@@ -56,8 +66,14 @@ class Accelerated(Generic[State]):
         self._steps.append(self._pack(image) - self._points[-1])
         del self._points[: -_MEMORY - 1], self._steps[: -_MEMORY - 1]
         if len(self._points) > 1:
-            self._trial = self._unpack(self._mixed())
+            self._trial = self._unpack(self._ahead())
         return image, value
+
+    def _ahead(self) -> Floats:
+        """The mixed point, or the stretched step where that lies behind."""
+        mixed, point, step = self._mixed(), self._points[-1], self._steps[-1]
+        self._stretched = bool((mixed - point) @ step < 0)
+        return point + self._stretch * step if self._stretched else mixed
 
     def _mixed(self) -> Floats:
         """x + f - (dX + dF) g, g the least-squares solution of dF g = f: differences of points and of steps."""
