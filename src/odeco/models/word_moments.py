@@ -99,7 +99,7 @@ def sample_documents(source: Source, size: int) -> Batch:
     if isinstance(source, ArraySource):
         return thin(source.whole(), size)
     if isinstance(source, PartitionedCounts):  # what the first batch would give, and no other document, travels
-        return join_batches(source.only(evenly(min(source.n_rows, source.batch_size), size)).collect())
+        return join_batches(source.only(evenly(source.n_first(source.batch_size), size)).collect())
     return thin(next(iter(source)), size)
 
 

@@ -31,6 +31,10 @@ class PackedSums:
         """Bytes of the arrays."""
         return sum(value.nbytes for part in (self.sums, self.maxima) for value in part.values())
 
+    def __sizeof__(self) -> int:
+        """For engines, which weigh what it costs to move a result."""
+        return object.__sizeof__(self) + self.nbytes
+
 
 class Additive(ABC):
     """Anything that adds up over batches: the one thing that a pass over a source makes.

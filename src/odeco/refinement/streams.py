@@ -83,7 +83,7 @@ class FirstWindow:
 
     def __init__(self, source: PartitionedCounts) -> None:
         self._source = source
-        self._n = min(source.n_rows, source.batch_size)
+        self._n = source.n_first(source.batch_size)
         found = source.only(np.arange(self._n)).map(_without_words).collect()
         self.lengths = np.concatenate([batch.lengths for batch in found])
         self.weights = join_weights(found)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from odeco.sources.enclosed import Enclosed, enclose
 from odeco.sources.kinds import are_dask, is_dask
 from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, n_rows_of
 
@@ -27,6 +28,7 @@ class DaskPartitions(Partitions):
     def __init__(self, partitions: Sequence[Any]) -> None:
         super().__init__()
         self._delayed = list(partitions)
+        self._readers = enclose(self._delayed)
 
     @property
     def n_partitions(self) -> int:
@@ -61,7 +63,7 @@ class DaskPartitions(Partitions):
         # a worker that had it dies.
         sent = delayed(work, pure=False, traverse=False)
         run = delayed(_run, pure=False)
-        return [run(sent, self._delayed[piece.index], _Sent(piece.rows)) for piece in pieces]
+        return [run(sent, self._readers[piece.index], _Sent(piece.rows)) for piece in pieces]
 
 
 class _Sent:
@@ -72,7 +74,8 @@ class _Sent:
 
 
 def _run(work: Callable[[Any, Rows], Result], partition: Any, sent: _Sent) -> Result:
-    return work(as_block(partition), sent.rows)
+    found = partition.read() if isinstance(partition, Enclosed) else partition
+    return work(as_block(found), sent.rows)
 
 
 def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:

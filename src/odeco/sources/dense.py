@@ -151,7 +151,7 @@ def is_matrix(X: Any) -> bool:
 def first_rows(source: DenseSource, size: int) -> DenseBatch:
     """The first rows: what origins and scales are chosen from."""
     if isinstance(source, OutOfCoreRows) and hasattr(source, "partitions"):  # no more than these rows travel
-        return source.take(np.arange(min(size, source.n_rows)))
+        return source.take(np.arange(source.n_first(size)))
     batch = next(iter(source))
     return DenseBatch(batch.rows[:size], None if batch.weights is None else batch.weights[:size])
 

@@ -26,6 +26,8 @@ Rows = slice | NDArray[np.intp]
 
 # Results that one merge adds up: a tree of this width is three levels deep for 4,000 partitions.
 TREE_WIDTH = 16
+# Partitions in which first rows are looked for, before twice as many and so on.
+_FIRST_LOOK = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,7 @@ class Partitions(ABC):
 
     def __init__(self) -> None:
         self._sizes: list[int] | None = None
+        self._first_sizes: list[int] = []
 
     @property
     @abstractmethod
@@ -71,16 +74,27 @@ class Partitions(ABC):
     def sizes(self) -> list[int]:
         """Numbers of rows, counted once and where the rows are."""
         if self._sizes is None:
-            self._sizes = self.fetch(_count_rows, self.everything())
+            known = self._first_sizes
+            self._sizes = known + self.fetch(_count_rows, self.everything()[len(known) :])
         return self._sizes
+
+    def first_sizes(self, n_rows: int) -> list[int]:
+        """Those of the first partitions, as many as have `n_rows` rows together, or a few more: no others are read."""
+        known = self._first_sizes
+        while self._sizes is None and sum(known) < n_rows:
+            more = self.everything()[len(known) : max(_FIRST_LOOK, 2 * len(known))]
+            known += self.fetch(_count_rows, more)
+            self._sizes = known if len(known) == self.n_partitions else None
+        return known if self._sizes is None else self._sizes
 
     def find(self, rows: NDArray[np.intp]) -> list[Piece]:
         """The pieces that hold rows of the whole, ascending."""
-        ends = np.cumsum(self.sizes())
+        sizes = self.first_sizes(int(rows[-1]) + 1) if len(rows) else []
+        ends = np.cumsum(sizes)
         owners = np.searchsorted(ends, rows, side="right")
         found = []
         for index in np.unique(owners).tolist():
-            first = int(ends[index]) - self.sizes()[index]
+            first = int(ends[index]) - sizes[index]
             mine = rows[owners == index] - first
             whole = len(mine) and mine[-1] - mine[0] + 1 == len(mine)
             found.append(Piece(index, slice(int(mine[0]), int(mine[-1]) + 1) if whole else mine))
@@ -138,6 +152,10 @@ class Partitioned(ABC):
             return sum(len(range(*p.rows.indices(sizes[p.index]))) if isinstance(p.rows, slice) else len(p.rows)
                        for p in self.pieces)  # fmt: skip
         return sum(self.partitions.sizes())
+
+    def n_first(self, most: int) -> int:
+        """The number of rows, counted up to `most` only."""
+        return min(most, sum(self.partitions.first_sizes(most)) if self.pieces is None else self.n_rows)
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """The source of some rows, given by their places in the whole, ascending."""
