@@ -177,6 +177,10 @@ class OutOfCoreRows(DenseSource):
         assert self._n_samples is not None
         return self._n_samples
 
+    def n_first(self, most: int) -> int:
+        """The number of rows, counted up to `most` where that saves anything."""
+        return min(most, self.n_rows)
+
     def take(self, rows: NDArray[np.intp]) -> DenseBatch:
         """Some rows, given by their places, ascending."""
         found, first = [], 0
