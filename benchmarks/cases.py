@@ -77,12 +77,13 @@ def _tensorly(data: Data, seed: int) -> Any:
     return symmetric_parafac_power_iteration(data.train, data.k)[1]
 
 
-def _pyttb(data: Data, seed: int) -> Any:
-    import pyttb
+def _pyttb(init: str) -> Callable[[Data, int], Any]:
+    def fit(data: Data, seed: int) -> Any:
+        from benchmarks.decomposition import pyttb_vectors
 
-    np.random.seed(seed)  # noqa: NPY002
-    model = pyttb.cp_als(pyttb.tensor(data.train), data.k, printitn=0)[0]
-    return model.factor_matrices[0]
+        return pyttb_vectors(data.train, data.k, init, seed)
+
+    return fit
 
 
 def _vector_error(vectors: Any, data: Data) -> float:
@@ -327,7 +328,8 @@ CASES: dict[str, Case] = {
         {
             "odeco": lambda data, seed: odeco.decompose(data.train, data.k, random_state=seed).eigenvectors,
             "tensorly": _tensorly,
-            "pyttb CP-ALS": _pyttb,
+            "pyttb CP-ALS": _pyttb("random"),
+            'pyttb CP-ALS, init="nvecs"': _pyttb("nvecs"),
         },
         _vector_error,
         0.5,

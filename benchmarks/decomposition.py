@@ -1,4 +1,7 @@
-"""`odeco.decompose` beside tensorly's symmetric power iteration and the paper's Algorithm 1."""
+"""`odeco.decompose` beside tensorly's symmetric power iteration, pyttb's CP-ALS and the paper's Algorithm 1.
+
+`python -m benchmarks decomposition --only speed` measures one section and keeps the others.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,19 +36,19 @@ def draw(k: int, spectrum: str, seed: int) -> OdecoSample:
     return odeco_tensor(k, eigenvalues=SPECTRA[spectrum](k), noise=NOISE / np.sqrt(k), random_state=seed)
 
 
-def run(*, quick: bool = False) -> dict[str, Any]:
-    """All measurements; `quick` takes fewer seeds and leaves the large and long ones out."""
-    sizes = (10, 50) if quick else (10, 50, 100)
-    result: dict[str, Any] = {
-        "quick": quick,
-        "environment": harness.environment(["odeco", "numpy", "scipy", "numba", "tensorly"]),
-        "accuracy": [_accuracy(k, s, 5 if quick else 50) for k in sizes for s in SPECTRA],
-        "speed": [_speed(k, count) for count in (1, 2) for k in sizes],
-        "curves": _curves(3 if quick else 10),
-    }
-    if not quick:
-        result["large"] = [_large(count) for count in (1, 2)]
-    return result
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some `only`; `quick` takes fewer seeds and leaves the large and long ones out."""
+    packages = ["odeco", "numpy", "scipy", "numba", "tensorly", "pyttb"]
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+
+
+def _sizes(quick: bool) -> tuple[int, ...]:
+    return (10, 50) if quick else (10, 50, 100)
+
+
+def _accuracies(quick: bool) -> list[dict[str, Any]]:
+    return [_accuracy(k, spectrum, 5 if quick else 50) for k in _sizes(quick) for spectrum in SPECTRA]
 
 
 def _accuracy(k: int, spectrum: str, n_seeds: int) -> dict[str, Any]:
@@ -72,14 +75,30 @@ def _accuracy(k: int, spectrum: str, n_seeds: int) -> dict[str, Any]:
     }
 
 
+def pyttb_vectors(tensor: Any, k: int, init: str, seed: int) -> Any:
+    """Unit vectors of its alternating least squares, which knows of neither symmetry nor orthogonality."""
+    import pyttb
+
+    np.random.seed(seed)  # noqa: NPY002 (it draws its starts from there)
+    factors = pyttb.cp_als(pyttb.tensor(tensor), k, init=init, printitn=0)[0].factor_matrices[0]
+    return factors / np.linalg.norm(factors, axis=0)
+
+
+def _speeds(quick: bool) -> list[dict[str, Any]]:
+    return [_speed(k, count) for count in (1, 2) for k in _sizes(quick)]
+
+
 def _speed(k: int, n_threads: int) -> dict[str, Any]:
     """Times on one tensor of equal eigenvalues; what is extrapolated from fewer components is marked."""
+    import pyttb  # noqa: F401 (loaded before any clock runs)
     from tensorly.decomposition import symmetric_parafac_power_iteration
 
-    tensor = draw(k, "equal", 0).tensor
+    sample = draw(k, "equal", 0)
+    tensor, found = sample.tensor, []
     with harness.threads(n_threads):
         ours = harness.seconds(lambda: odeco.decompose(tensor, k, random_state=0), 15)
         peer = harness.once(lambda: symmetric_parafac_power_iteration(tensor, k))
+        general = harness.once(lambda: found.append(pyttb_vectors(tensor, k, "nvecs", 0)))
         components = k if k <= 10 else 3
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", odeco.MomentWarning)  # a few components of many
@@ -92,6 +111,8 @@ def _speed(k: int, n_threads: int) -> dict[str, Any]:
         "threads": n_threads,
         "auto seconds": ours,
         "tensorly seconds": peer,
+        "pyttb seconds": general,
+        "pyttb found": int(np.sum(match_components(found[0], sample.eigenvectors, up_to_sign=True).errors < 0.5)),
         "power seconds": power * k / components,
         "power components timed": components,
         "power share of GEMM": share,
@@ -125,6 +146,10 @@ def _counting() -> Iterator[dict[str, float]]:
         PackedTensor.power_map, PackedTensor.gram = power_map, gram  # type: ignore[method-assign]
 
 
+def _larges(quick: bool) -> list[dict[str, Any]]:
+    return [] if quick else [_large(count) for count in (1, 2)]
+
+
 def _large(n_threads: int) -> dict[str, Any]:
     """k = 400: the share of GEMM speed, and the peak memory of a process that holds the tensor and decomposes it."""
     tensor = draw(LARGE, "equal", 0).tensor
@@ -147,10 +172,10 @@ def _large(n_threads: int) -> dict[str, Any]:
     }
 
 
-def _curves(n_seeds: int) -> list[dict[str, Any]]:
+def _curves(quick: bool) -> list[dict[str, Any]]:
     """Success and error of every method against noise."""
     return [
-        _curve_point(method, spectrum, level, n_seeds)
+        _curve_point(method, spectrum, level, 3 if quick else 10)
         for spectrum in SPECTRA
         for level in CURVE_NOISE
         for method in METHODS
@@ -176,6 +201,14 @@ def _curve_point(method: str, spectrum: str, level: float, n_seeds: int) -> dict
         "success": float(np.mean(np.array(largest) < 0.5)),
         "median error": float(np.median(scaled)),
     }
+
+
+SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
+    "accuracy": _accuracies,
+    "speed": _speeds,
+    "curves": _curves,
+    "large": _larges,
+}
 
 
 def report(result: dict[str, Any]) -> None:
@@ -220,23 +253,57 @@ def _star(row: dict[str, Any]) -> str:
 
 
 def docs_tables(result: dict[str, Any]) -> str:
-    speed = harness.markdown_table(
-        ["k", "threads", "`auto`", "tensorly", "ratio", "Algorithm 1", "ratio", "Algorithm 1's share of GEMM speed"],
+    parts = []
+    if "speed" in result:
+        parts.append(f"Speed:\n\n{_speed_table(result['speed'])}\n\n{_speed_notes(result)}")
+    if "accuracy" in result:
+        parts.append(f"Accuracy of `auto`:\n\n{_accuracy_table(result['accuracy'])}")
+    if result.get("large"):
+        parts.append(f"Large:\n\n{_large_table(result['large'])}")
+    return "\n\n".join(parts)
+
+
+def _speed_table(rows: list[dict[str, Any]]) -> str:
+    both = "pyttb seconds" in rows[0]
+    peers = ["tensorly", "ratio", *(["pyttb", "ratio", "components it found"] if both else [])]
+    return harness.markdown_table(
+        ["k", "threads", "`auto`", *peers, "Algorithm 1", "ratio", "Algorithm 1's share of GEMM speed"],
         [
             [
                 str(r["k"]),
                 str(r["threads"]),
                 f"{1e3 * r['auto seconds']:.3g} ms",
-                f"{r['tensorly seconds']:.3g} s",
-                f"{r['tensorly seconds'] / r['auto seconds']:,.0f}",
+                *_beside(r, "tensorly seconds"),
+                *([*_beside(r, "pyttb seconds"), f"{r['pyttb found']} of {r['k']}"] if both else []),
                 f"{r['power seconds']:.3g} s{_star(r)}",
                 f"{r['power seconds'] / r['auto seconds']:,.0f}",
                 f"{100 * r['power share of GEMM']:.0f} %",
             ]
-            for r in result["speed"]
+            for r in rows
         ],
     )
-    accuracy = harness.markdown_table(
+
+
+def _beside(row: dict[str, Any], name: str) -> list[str]:
+    return [f"{row[name]:.3g} s", f"{row[name] / row['auto seconds']:,.0f}"]
+
+
+def _speed_notes(result: dict[str, Any]) -> str:
+    env = result["environment"]
+    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+    pyttb = (
+        '`cp_als` of pyttb from `init="nvecs"`, the better of its two starts; found: error of the vector below 1/2. '
+        if "pyttb seconds" in result["speed"][0]
+        else ""
+    )
+    return (
+        f'tensorly at its defaults, in full. {pyttb}Algorithm 1: `method="power"`, L = k, N = 30; * extrapolated from '
+        f"3 of k equal components. {env['processor']}, Python {env['python']}, {versions}."
+    )
+
+
+def _accuracy_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         [
             "k",
             "eigenvalues",
@@ -256,10 +323,13 @@ def docs_tables(result: dict[str, Any]) -> str:
                 f"{r['worst vector share']:.3f} of 8ε/λ",
                 f"{r['worst value share']:.3f} of 5ε",
             ]
-            for r in result["accuracy"]
+            for r in rows
         ],
     )
-    large = harness.markdown_table(
+
+
+def _large_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["k", "threads", "`auto`", "share of GEMM speed", "peak memory / tensor, input included"],
         [
             [
@@ -269,16 +339,9 @@ def docs_tables(result: dict[str, Any]) -> str:
                 f"{100 * r['share of GEMM']:.0f} %",
                 f"{r['peak memory over tensor']:.2f}",
             ]
-            for r in result.get("large", [])
+            for r in rows
         ],
     )
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    notes = (
-        'tensorly at its defaults, in full. Algorithm 1: `method="power"`, L = k, N = 30; * extrapolated from 3 of k '
-        f"equal components. {env['processor']}, Python {env['python']}, {versions}."
-    )
-    return f"Speed:\n\n{speed}\n\n{notes}\n\nAccuracy of `auto`:\n\n{accuracy}\n\nLarge:\n\n{large}"
 
 
 def _draw_curves(result: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,11 @@ GROWTH = (100_000, 1_000_000, 3_000_000, 10_000_000)
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
     """All sections, or some `only`; `quick` takes small cases."""
-    measures = {
-        "categorical": _categorical,
-        "characters": _characters,
-        "gaussian": _gaussian,
-        "scoring": _scoring,
-        "growth": _growth,
-    }
     packages = ["odeco", "numpy", "scipy", "scikit-learn", "numba", "hmmlearn"]
     result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
     with harness.one_thread():  # as many as hmmlearn uses
         _warm_up()
-        return result | {name: measures[name](quick) for name in harness.choose(measures, only)}
+        return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
 
 
 def _warm_up() -> None:
@@ -176,6 +170,15 @@ def _growth(quick: bool) -> list[dict[str, Any]]:
         tracemalloc.stop()
         rows.append({"n": n, "seconds": seconds, "megabytes": peak / 1e6, "data megabytes": x.nbytes / 1e6})
     return rows
+
+
+SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
+    "categorical": _categorical,
+    "characters": _characters,
+    "gaussian": _gaussian,
+    "scoring": _scoring,
+    "growth": _growth,
+}
 
 
 def report(result: dict[str, Any]) -> None:

@@ -1,9 +1,13 @@
-"""`odeco.models.ica.ICA` beside scikit-learn's FastICA and picard, with and without Gaussian noise."""
+"""`odeco.models.ica.ICA` beside scikit-learn's FastICA and picard, with and without Gaussian noise.
+
+`python -m benchmarks ica --only speed` measures one section and keeps the others.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,20 +80,17 @@ def fit(method: str, x: Any, k: int, seed: int = 0) -> Any:
         return Picard(k, random_state=seed).fit(x)
 
 
-def run(*, quick: bool = False) -> dict[str, Any]:
-    """All measurements, one BLAS thread; `quick` takes fewer seeds and leaves the long ones out."""
-    seeds = 3 if quick else 10
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some `only`, one BLAS thread; `quick` takes fewer seeds and leaves the long ones out."""
+    packages = ["odeco", "numpy", "scipy", "scikit-learn", "python-picard"]
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
     with harness.threads(1):
-        result: dict[str, Any] = {
-            "quick": quick,
-            "environment": harness.environment(["odeco", "numpy", "scipy", "scikit-learn", "python-picard"]),
-            "accuracy": [_accuracy(seeds, *case) for case in ACCURACY[: 5 if quick else None]],
-            "speed": [_speed(noise, isotropic) for noise, isotropic in ((0.0, True), (0.1, True), (0.5, False))],
-            "rate": [_rate(n, 2 if quick else 5) for n in RATE[: 3 if quick else None]],
-            "growth": [_growth(k) for k in GROWTH[: 3 if quick else None]],
-            "voices": _voices(1 if quick else 5),
-        }
-    return result
+        fit("odeco", draw(5_000, 5, 5, 0.0, True, 0)[0], 5)  # compiles
+        return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+
+
+def _accuracies(quick: bool) -> list[dict[str, Any]]:
+    return [_accuracy(3 if quick else 10, *case) for case in ACCURACY[: 5 if quick else None]]
 
 
 def _accuracy(n_seeds: int, n: int, d: int, k: int, noise: float, isotropic: bool) -> dict[str, Any]:
@@ -106,6 +107,10 @@ def _accuracy(n_seeds: int, n: int, d: int, k: int, noise: float, isotropic: boo
     return row | {method: float(np.median(errors[method])) for method in METHODS}
 
 
+def _speeds(quick: bool) -> list[dict[str, Any]]:
+    return [_speed(noise, isotropic) for noise, isotropic in ((0.0, True), (0.1, True), (0.5, False))]
+
+
 def _speed(noise: float, isotropic: bool) -> dict[str, Any]:
     """Seconds of a fit, the methods in turn so that a busy machine is equally unfair to all."""
     x, _ = draw(100_000, 10, 10, noise, isotropic, 0)
@@ -116,11 +121,15 @@ def _speed(noise: float, isotropic: bool) -> dict[str, Any]:
     return {"noise": noise, "isotropic": isotropic} | {m: float(np.median(times[m][1:])) for m in METHODS}
 
 
-def _rate(n: int, n_seeds: int) -> dict[str, Any]:
-    return _accuracy(n_seeds, n, 10, 10, 0.3, False)
+def _rate(quick: bool) -> list[dict[str, Any]]:
+    return [_accuracy(2 if quick else 5, n, 10, 10, 0.3, False) for n in RATE[: 3 if quick else None]]
 
 
-def _growth(k: int) -> dict[str, Any]:
+def _growth(quick: bool) -> list[dict[str, Any]]:
+    return [_growth_point(k) for k in GROWTH[: 3 if quick else None]]
+
+
+def _growth_point(k: int) -> dict[str, Any]:
     x, mixing = draw(100_000, k, k, 0.1, True, 1)
     row: dict[str, Any] = {"k": k}
     for method in METHODS[:2]:
@@ -130,7 +139,7 @@ def _growth(k: int) -> dict[str, Any]:
     return row
 
 
-def _voices(n_seeds: int) -> list[dict[str, Any]]:
+def _voices(quick: bool) -> list[dict[str, Any]]:
     """Signal to interference and noise of separated voices in dB, where the real data are at hand."""
     folder = os.environ.get("ODECO_DATA")
     if not folder:
@@ -141,7 +150,7 @@ def _voices(n_seeds: int) -> list[dict[str, Any]]:
     rows = []
     for d, noise in [(9, 0.0), (9, 0.1), (9, 0.3), (9, 0.5), (18, 0.1), (18, 0.3), (18, 0.5)]:
         ratios: dict[str, list[float]] = {"odeco": [], "odeco, sinr": [], "FastICA": []}
-        for seed in range(n_seeds):
+        for seed in range(1 if quick else 5):
             rng = np.random.default_rng(seed)
             mixing, added = rng.standard_normal((d, 9)), noise * rng.standard_normal((len(sources), d))
             x = sources @ mixing.T + added
@@ -159,6 +168,15 @@ def mean_sinr(components: Any, mixing: Any, noise: Any) -> float:
     disturbance = gain.sum(axis=1, keepdims=True) - gain + np.var(noise @ components.T, axis=0)[:, None]
     ratio = 10 * np.log10(gain / disturbance)
     return float(ratio[linear_sum_assignment(-ratio)].mean())
+
+
+SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
+    "accuracy": _accuracies,
+    "speed": _speeds,
+    "rate": _rate,
+    "growth": _growth,
+    "voices": _voices,
+}
 
 
 def report(result: dict[str, Any]) -> None:
@@ -192,7 +210,33 @@ def _ratio(row: dict[str, Any]) -> float:
 
 
 def docs_tables(result: dict[str, Any]) -> str:
-    accuracy = harness.markdown_table(
+    titles = {
+        "accuracy": "Amari distance x 100, median over {seeds} seeds",
+        "speed": "Seconds of a fit, n = 100,000, d = k = 10, one BLAS thread",
+        "rate": "Amari distance x 100 against n, anisotropic noise 0.3, d = k = 10, median over {seeds} seeds",
+        "growth": "Growth with k, n = 100,000, isotropic noise 0.1, d = k, one thread",
+        "voices": "Nine spoken words (alsa_voices), mean signal to interference and noise in dB",
+    }
+    tables = {
+        "accuracy": _accuracy_table,
+        "speed": _speed_table,
+        "rate": _rate_table,
+        "growth": _growth_table,
+        "voices": _voices_table,
+    }
+    parts = [
+        f"{title.format(seeds=rows[0].get('seeds'))}:\n\n{tables[name](rows)}"
+        for name, title in titles.items()
+        if (rows := result.get(name))
+    ]
+    env = result["environment"]
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
+    parts.append(f"Peers at their defaults. {env['processor']}, Python {env['python']}, {versions}.")
+    return "\n\n".join(parts)
+
+
+def _accuracy_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["n", "d", "k", "noise", "odeco", "FastICA", "picard", "odeco / better peer", "Cramer-Rao bound"],
         [
             [
@@ -204,10 +248,13 @@ def docs_tables(result: dict[str, Any]) -> str:
                 f"{_ratio(r):.2f}",
                 "" if r["bound"] is None else f"{r['bound']:.3f}",
             ]
-            for r in result["accuracy"]
+            for r in rows
         ],
     )
-    speed = harness.markdown_table(
+
+
+def _speed_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["noise", "odeco", "FastICA", "picard", "times as fast as the faster peer"],
         [
             [
@@ -215,14 +262,20 @@ def docs_tables(result: dict[str, Any]) -> str:
                 *(f"{1e3 * r[m]:.0f} ms" for m in METHODS),
                 f"{min(r['FastICA'], r['picard']) / r['odeco']:.1f}",
             ]
-            for r in result["speed"]
+            for r in rows
         ],
     )
-    rate = harness.markdown_table(
+
+
+def _rate_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["n", "odeco", "FastICA", "picard"],
-        [[f"{r['n']:,}", *(f"{r[m]:.3f}" for m in METHODS)] for r in result["rate"]],
+        [[f"{r['n']:,}", *(f"{r[m]:.3f}" for m in METHODS)] for r in rows],
     )
-    growth = harness.markdown_table(
+
+
+def _growth_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["k", "odeco", "FastICA", "error of odeco", "error of FastICA"],
         [
             [
@@ -232,25 +285,17 @@ def docs_tables(result: dict[str, Any]) -> str:
                 f"{r['odeco error']:.2f}",
                 f"{r['FastICA error']:.2f}",
             ]
-            for r in result["growth"]
+            for r in rows
         ],
     )
-    parts = [
-        f"Amari distance x 100, median over {result['accuracy'][0]['seeds']} seeds:\n\n{accuracy}",
-        f"Seconds of a fit, n = 100,000, d = k = 10, one BLAS thread:\n\n{speed}",
-        f"Amari distance x 100 against n, anisotropic noise 0.3, d = k = 10, median over {result['rate'][0]['seeds']} "
-        f"seeds:\n\n{rate}",
-        f"Growth with k, n = 100,000, isotropic noise 0.1, d = k, one thread:\n\n{growth}",
-    ]
-    if result["voices"]:
-        names = ["odeco", "odeco, sinr", "FastICA"]
-        rows = [[str(r["d"]), f"{r['noise']:g}", *(f"{r[name]:.1f}" for name in names)] for r in result["voices"]]
-        table = harness.markdown_table(["channels", "noise", "odeco", '`estimate="sinr"`', "FastICA"], rows)
-        parts.append(f"Nine spoken words (alsa_voices), mean signal to interference and noise in dB:\n\n{table}")
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
-    parts.append(f"Peers at their defaults. {env['processor']}, Python {env['python']}, {versions}.")
-    return "\n\n".join(parts)
+
+
+def _voices_table(rows: list[dict[str, Any]]) -> str:
+    names = ["odeco", "odeco, sinr", "FastICA"]
+    return harness.markdown_table(
+        ["channels", "noise", "odeco", '`estimate="sinr"`', "FastICA"],
+        [[str(r["d"]), f"{r['noise']:g}", *(f"{r[name]:.1f}" for name in names)] for r in rows],
+    )
 
 
 def _draw(result: dict[str, Any]) -> None:

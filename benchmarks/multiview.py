@@ -1,9 +1,13 @@
-"""`MultiViewMixture` beside scikit-learn's diagonal mixture on joined views, and `DawidSkene` beside votes and EM."""
+"""`MultiViewMixture` beside scikit-learn's diagonal mixture on joined views, and `DawidSkene` beside votes and EM.
+
+`python -m benchmarks multiview --only views` measures one section and keeps the others.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +38,11 @@ GROWTH_N = (10_000, 20_000, 40_000, 80_000)
 GROWTH_D = (2_000, 6_000, 18_000)
 
 
-def run(*, quick: bool = False) -> dict[str, Any]:
-    """All measurements; `quick` takes fewer seeds and sizes."""
-    seeds = 2 if quick else 10
-    return {
-        "quick": quick,
-        "environment": harness.environment(["odeco", "numpy", "scipy", "scikit-learn"]),
-        "real": _real(3 if quick else 20),
-        "crowds": [_crowd(seeds, *case) for case in CROWDS],
-        "views": [_views(2 if quick else 5, *case) for case in VIEWS[: 1 if quick else None]],
-        "growth n": [_growth(n, 2_000) for n in GROWTH_N[: 2 if quick else None]],
-        "growth d": [_growth(20_000, d) for d in GROWTH_D[: 2 if quick else None]],
-    }
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+    """All sections, or some `only`; `quick` takes fewer seeds and sizes."""
+    packages = ["odeco", "numpy", "scipy", "scikit-learn"]
+    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
 
 
 def vote_and_em(labels: Any, k: int) -> tuple[Any, Any]:
@@ -61,8 +58,9 @@ def vote_and_em(labels: Any, k: int) -> tuple[Any, Any]:
     return crowd.classes[np.argmax(counts, axis=1)], classes
 
 
-def _real(n_seeds: int) -> list[dict[str, Any]]:
+def _real(quick: bool) -> list[dict[str, Any]]:
     """Label error on real crowds where they are at hand: ours at its worst seed."""
+    n_seeds = 3 if quick else 20
     folder = os.environ.get("ODECO_DATA")
     rows = []
     for name in ("crowd_bluebird", "crowd_rte") if folder else ():
@@ -106,6 +104,10 @@ def draw_confusion(
     return confusion
 
 
+def _crowds(quick: bool) -> list[dict[str, Any]]:
+    return [_crowd(2 if quick else 10, *case) for case in CROWDS]
+
+
 def _crowd(
     n_seeds: int, n: int, n_workers: int, k: int, share: float, spam: float, adverse: float, skill: float
 ) -> Any:
@@ -129,7 +131,12 @@ def _crowd(
     return row | {"seeds": n_seeds} | {name: float(np.mean(values)) for name, values in wrong.items()}
 
 
-def _views(n_seeds: int, n: int, k: int, d: int, size: float) -> dict[str, Any]:
+def _views(quick: bool) -> list[dict[str, Any]]:
+    MultiViewMixture(2, random_state=0).fit(draw_words(500, 100, 2, 0))  # loads and compiles
+    return [_views_case(2 if quick else 5, *case) for case in VIEWS[: 1 if quick else None]]
+
+
+def _views_case(n_seeds: int, n: int, k: int, d: int, size: float) -> dict[str, Any]:
     """Share of seeds that find all components (means within a quarter of the noise per column), error and seconds."""
     from sklearn.mixture import GaussianMixture
 
@@ -182,6 +189,14 @@ def draw_words(n: int, d: int, k: int, seed: int, length: int = 20) -> list[Any]
     return views
 
 
+def _growth_n(quick: bool) -> list[dict[str, Any]]:
+    return [_growth(n, 2_000) for n in GROWTH_N[: 2 if quick else None]]
+
+
+def _growth_d(quick: bool) -> list[dict[str, Any]]:
+    return [_growth(20_000, d) for d in GROWTH_D[: 2 if quick else None]]
+
+
 def _growth(n: int, d: int) -> dict[str, Any]:
     """Seconds of a fit on three sparse views, the best of three runs: other work on the machine only adds."""
     views = draw_words(n, d, 10, 0)
@@ -193,6 +208,15 @@ def _growth(n: int, d: int) -> dict[str, Any]:
             for _ in range(3)
         ]
     return {"n": n, "d": d, "seconds": min(times)}
+
+
+SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
+    "real": _real,
+    "crowds": _crowds,
+    "views": _views,
+    "growth n": _growth_n,
+    "growth d": _growth_d,
+}
 
 
 def report(result: dict[str, Any]) -> None:
@@ -220,7 +244,29 @@ def readme_table(result: dict[str, Any]) -> str:
 
 
 def docs_tables(result: dict[str, Any]) -> str:
-    real = harness.markdown_table(
+    parts = []
+    if real := result.get("real"):
+        parts.append(f"Label error on real crowds, `DawidSkene(2)` at {real[0]['seeds']} seeds:\n\n{_real_table(real)}")
+    if crowds := result.get("crowds"):
+        parts.append(f"Label error on simulated crowds, mean of {crowds[0]['seeds']} seeds:\n\n{_crowds_table(crowds)}")
+    if views := result.get("views"):
+        parts.append(
+            f"Gaussian views, {views[0]['seeds']} seeds: share of seeds that found all components (largest error of a "
+            "mean below 0.25 noise deviations per column), median of that error, seconds:\n\n" + _views_table(views)
+        )
+    if growth := [row for name in ("growth n", "growth d") for row in result.get(name, [])]:
+        parts.append(
+            "Growth, three sparse views of 20 words, k = 10, five EM steps, best of three runs:\n\n"
+            + _growth_table(growth)
+        )
+    env = result["environment"]
+    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+    parts.append(f"Seeds from {FIRST_SEED} on. {env['processor']}, Python {env['python']}, {versions}.")
+    return "\n\n".join(parts)
+
+
+def _real_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["crowd", "items", "labels", "majority vote", "EM from votes", "odeco, worst of its seeds", "seconds"],
         [
             [
@@ -230,10 +276,13 @@ def docs_tables(result: dict[str, Any]) -> str:
                 *(f"{100 * r[key]:.2f} %" for key in ("majority", "em", "worst")),
                 f"{r['seconds']:.2f}",
             ]
-            for r in result["real"]
+            for r in rows
         ],
     )
-    crowds = harness.markdown_table(
+
+
+def _crowds_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["items", "workers", "classes", "labels given", "spammers", "adversaries", "majority", "EM from votes", "odeco",
          "confusions known"],
         [
@@ -244,10 +293,13 @@ def docs_tables(result: dict[str, Any]) -> str:
                 *(f"{100 * r[key]:.0f} %" for key in ("share", "spammers", "adversaries")),
                 *(f"{100 * r[key]:.2f} %" for key in ("majority", "em", "odeco", "known")),
             ]
-            for r in result["crowds"]
+            for r in rows
         ],
     )  # fmt: skip
-    views = harness.markdown_table(
+
+
+def _views_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["n", "k", "columns", "means", "odeco", "least squares alone", "scikit-learn", "scikit-learn, n_init=5"],
         [
             [
@@ -260,31 +312,16 @@ def docs_tables(result: dict[str, Any]) -> str:
                     for name in ("odeco", "moments", "sklearn 1", "sklearn 5")
                 ),
             ]
-            for r in result["views"]
+            for r in rows
         ],
     )
-    growth = harness.markdown_table(
+
+
+def _growth_table(rows: list[dict[str, Any]]) -> str:
+    return harness.markdown_table(
         ["n", "columns", "seconds"],
-        [[f"{r['n']:,}", f"3 x {r['d']:,}", f"{r['seconds']:.2f}"] for r in (*result["growth n"], *result["growth d"])],
+        [[f"{r['n']:,}", f"3 x {r['d']:,}", f"{r['seconds']:.2f}"] for r in rows],
     )
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    seeds = result["crowds"][0]["seeds"]
-    last = f"Seeds from {FIRST_SEED} on. {env['processor']}, Python {env['python']}, {versions}."
-    return "\n\n".join(
-        [
-            f"Label error on real crowds, `DawidSkene(2)` at {_seeds(result)} seeds:\n\n{real}",
-            f"Label error on simulated crowds, mean of {seeds} seeds:\n\n{crowds}",
-            f"Gaussian views, {result['views'][0]['seeds']} seeds: share of seeds that found all components (largest "
-            f"error of a mean below 0.25 noise deviations per column), median of that error, seconds:\n\n{views}",
-            f"Growth, three sparse views of 20 words, k = 10, five EM steps, best of three runs:\n\n{growth}",
-            last,
-        ]
-    )
-
-
-def _seeds(result: dict[str, Any]) -> int:
-    return int(result["real"][0]["seeds"]) if result["real"] else 0
 
 
 def _draw(result: dict[str, Any]) -> None:
