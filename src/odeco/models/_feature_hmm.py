@@ -13,12 +13,15 @@ from odeco._random import as_generator
 from odeco.models import _hmm_starts as starts
 from odeco.models._feature_chain import Chain
 from odeco.models._feature_stream import FeatureStream
+from odeco.models._hmm_elsewhere import refuse_elsewhere
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport, Parameters
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.expectation_sums import recursions_of
 from odeco.refinement.hmm import baum_welch
 from odeco.refinement.loop import Refined
-from odeco.sources.sequences import Sequences, join_sequences
+from odeco.sources.chains import Chains, Extent
+from odeco.sources.sequences import Joined, Sequences, join_sequences
 
 Floats = NDArray[np.float64]
 
@@ -46,13 +49,17 @@ class FeatureHMM(HiddenMarkovModel):
 
     # Input
 
-    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
-        return self._packed(*self._clean(X, lengths, weights, reset=reset))
+    def _encode_joined(self, joined: Joined, *, reset: bool) -> Sequences:
+        return self._packed(*self._clean(joined, reset=reset))
 
-    def _clean(
-        self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool
-    ) -> tuple[Floats, NDArray[np.int64], Floats | None]:
-        joined = join_sequences(X, lengths, weights)
+    def _look(self, joined: Joined) -> Extent:
+        return Extent.of(self._checked(joined), joined.offsets, joined.weights)
+
+    def _settle(self, extent: Extent) -> None:
+        self.n_features_in_ = extent.largest.size
+
+    def _checked(self, joined: Joined) -> Floats:
+        """Observations (n, d) of any number of columns."""
         try:
             values = np.ascontiguousarray(joined.array, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -66,6 +73,10 @@ class FeatureHMM(HiddenMarkovModel):
         if np.isinf(values).any():
             raise ValueError("X contains infinity: give finite numbers, or NaN where an observation is missing.")
         self._check_values(values)
+        return values
+
+    def _clean(self, joined: Joined, *, reset: bool) -> tuple[Floats, NDArray[np.int64], Floats | None]:
+        values = self._checked(joined)
         if reset:
             self.n_features_in_ = values.shape[1]
         elif values.shape[1] != self.n_features_in_:
@@ -77,30 +88,35 @@ class FeatureHMM(HiddenMarkovModel):
 
     # Starts
 
-    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
-        values = starts.steps_of(data)[0]
-        seen = ~np.isnan(values)
-        if not seen.any(axis=0).all():
-            columns = np.flatnonzero(~seen.any(axis=0)).tolist()
-            raise ValueError(f"columns {columns} of X have no observation: every entry is NaN. Leave them out.")
-        n_seen = int(np.count_nonzero(seen.any(axis=1)))
-        if n_seen < self.n_components:
-            raise ValueError(
-                f"n_components={self.n_components} states need at least as many observations, X has {n_seen}."
-            )
+    def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
+        extent = starts.extent_of(data)
+        self._check_seen(extent.largest, extent.n_seen)
+        values = starts.steps_of(starts.held(data))[0]
+        self._check_seen(np.fmax.reduce(values, axis=0), extent.n_seen)  # a sample may miss what is seldom seen
         template = self._template(values, rng)
         if self.n_components == 1:
-            emission = template.maximize(template.statistics(values, starts.steps_of(data)[2][:, None]))
-            return [HMMParameters(np.ones(1), np.ones((1, 1)), emission)], MomentReport(method="one state")
+            alone = HMMParameters(np.ones(1), np.ones((1, 1)), template)
+            emission = template.maximize(recursions_of(data).expectations(alone).emission)
+            return [replace(alone, emission=emission)], MomentReport(method="one state")
         moments = starts.feature_moments(data, self.n_components, correlated=self._correlated())
-        constant = np.flatnonzero(np.nanmin(values, axis=0) == np.nanmax(values, axis=0))
+        constant = np.flatnonzero(extent.smallest == extent.largest)
         if constant.size:
             text = f"columns {constant.tolist()} of X are constant: they say nothing of the states. Leave them out."
             moments = replace(moments, advice=(*moments.advice, text))
         return self._starts_of(moments, data, template, rng)
 
+    def _check_seen(self, largest: Floats, n_seen: int) -> None:
+        """Refuse columns without observations, and fewer steps than states."""
+        if np.isnan(largest).any():
+            columns = np.flatnonzero(np.isnan(largest)).tolist()
+            raise ValueError(f"columns {columns} of X have no observation: every entry is NaN. Leave them out.")
+        if n_seen < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} states need at least as many observations, X has {n_seen}."
+            )
+
     def _starts_of(
-        self, moments: starts.FeatureMoments, data: Sequences, template: Emission, rng: np.random.Generator
+        self, moments: starts.FeatureMoments, data: Chains, template: Emission, rng: np.random.Generator
     ) -> tuple[list[Parameters], MomentReport]:
         found = starts.chains_of(moments, rng, first_only=self.refine is None)
         candidates = [starts.parameters_of(chain, self._lifted(chain, basis, template)) for chain, basis in found]
@@ -111,7 +127,7 @@ class FeatureHMM(HiddenMarkovModel):
         return starts.best_starts(data, candidates, rng), report
 
     def _adopt(
-        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Sequences, report: MomentReport
+        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Chains, report: MomentReport
     ) -> None:
         more = self._advice_on(parameters.emission)
         super()._adopt(parameters, refined, data, replace(report, advice=(*report.advice, *more)))
@@ -132,8 +148,9 @@ class FeatureHMM(HiddenMarkovModel):
         sequences are divided into calls makes no difference.
         """
         self._check_options()
+        refuse_elsewhere(X, "partial_fit")
         stream: FeatureStream | None = getattr(self, "_stream", None)
-        values, offsets, weights = self._clean(X, lengths, sequence_weight, reset=stream is None)
+        values, offsets, weights = self._clean(join_sequences(X, lengths, sequence_weight), reset=stream is None)
         if stream is None:
             stream = FeatureStream(self.n_components, correlated=self._correlated())
         stream.update(Sequences(values, None, offsets, weights))

@@ -7,13 +7,14 @@ sample of the data, cost less than one pass over all of it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models._feature_chain import Chain, recover_chain
 from odeco.models.hmm_base import MomentReport, stationary_distribution
+from odeco.moments.base import Additive
 from odeco.moments.sequence_features import (
     FeatureBasis,
     FeatureMap,
@@ -24,7 +25,8 @@ from odeco.moments.sequence_features import (
 )
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.hmm import Smoothing, baum_welch
-from odeco.sources.sequences import Sequences
+from odeco.sources.chains import Chains, ChainSource, Extent
+from odeco.sources.sequences import Sequences, cut_offsets, spread_steps
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,6 @@ _LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differenc
 _RIDGES = (0.05, 0.2)
 _FALLBACK = " The fit starts from clusters of the observations instead."
 SAMPLE_STEPS = 20_000  # on which candidates are compared
-_WINDOW = 1_000  # steps of the sample that stay together
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
 _PART = 4  # one step in so many
@@ -74,34 +75,69 @@ def steps_of(data: Sequences) -> tuple[Floats, NDArray[np.bool_], Floats]:
     return np.asarray(values, dtype=np.float64), linked, weights
 
 
-def sample_of(data: Sequences, n_steps: int) -> Sequences:
+def extent_of(data: Chains) -> Extent:
+    """How much there is, and the bounds of each column."""
+    return data.extent if isinstance(data, ChainSource) else Extent.of(steps_of(data)[0], data.offsets, data.weights)
+
+
+def held(data: Chains) -> Sequences:
+    """Data that are here; of others a sample."""
+    return data.sample(8 * SAMPLE_STEPS) if isinstance(data, ChainSource) else data
+
+
+def sample_of(data: Chains, n_steps: int) -> Sequences:
     """Whole sequences, or windows of long ones, spread evenly over the data: at most about `n_steps`."""
-    n = len(data)
-    if n <= n_steps:
+    if isinstance(data, ChainSource):
+        return data.sample(n_steps)
+    if len(data) <= n_steps:
         return data
-    n_windows = max(1, n_steps // _WINDOW)
-    starts = np.linspace(0, n - _WINDOW, n_windows).astype(np.int64)
-    place = np.unique(starts[:, None] + np.arange(min(_WINDOW, n)))
-    sequence = np.searchsorted(data.offsets, place, side="right") - 1
-    begins = np.concatenate([[True], (np.diff(place) > 1) | (np.diff(sequence) > 0)])
-    offsets = np.concatenate([np.flatnonzero(begins), [place.size]]).astype(np.int64)
-    weights = None if data.weights is None else data.weights[sequence[begins]]
+    steps = spread_steps(len(data), n_steps)
+    offsets, weights = cut_offsets(data.offsets, data.weights, steps)
     if data.codes is None:
-        return Sequences(data.values[place], None, offsets, weights)
-    return Sequences(data.values, data.codes[place], offsets, weights)
+        return Sequences(data.values[steps], None, offsets, weights)
+    return Sequences(data.values, data.codes[steps], offsets, weights)
 
 
-def feature_moments(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+def feature_moments(data: Chains, n_components: int, *, correlated: bool) -> FeatureMoments:
     """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
     moments = feature_bases(data, n_components, correlated=correlated)
-    update_triples(moments.triples, *steps_of(data))
+    if moments.triples:
+        moments = replace(moments, triples=TripleSums(moments.triples).update(data).triples)
     if moments.triples and not moments.triples[0].triple_weight > 0:
         text = "no three steps follow each other with observations: the third moments are empty."
         return replace(moments, triples=(), advice=(text + _FALLBACK,))
     return moments
 
 
-def feature_bases(data: Sequences, n_components: int, *, correlated: bool) -> FeatureMoments:
+class TripleSums(Additive):
+    """Triples on several bases, of which the features are computed once, as one sum."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("parts",)
+    _names = ("pairs", "triples", "pair_weight", "triple_weight", "n")
+
+    def __init__(self, triples: tuple[FeatureTriples, ...]) -> None:
+        self.triples = triples
+
+    @property
+    def parts(self) -> list[list[Any]]:
+        """What adds up."""
+        return [[getattr(sums, name) for name in self._names] for sums in self.triples]
+
+    @parts.setter
+    def parts(self, parts: list[list[Any]]) -> None:
+        for sums, values in zip(self.triples, parts, strict=True):
+            for name, value in zip(self._names, values, strict=True):
+                setattr(sums, name, value)
+
+    def update(self, batch: Chains) -> Self:
+        """Add whole sequences; returns the sums."""
+        if isinstance(batch, ChainSource):
+            return self.update_all(batch)
+        update_triples(self.triples, *steps_of(batch))
+        return self
+
+
+def feature_bases(data: Chains, n_components: int, *, correlated: bool) -> FeatureMoments:
     """The map and the bases that a sample of the data suggests, with empty triples."""
     head = steps_of(sample_of(data, 8 * SAMPLE_STEPS))
     features = learn_map(head[0], correlated=correlated)
@@ -187,7 +223,7 @@ def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
 
 
 def cluster_starts(
-    data: Sequences, n_components: int, like: Emission, rng: np.random.Generator
+    data: Chains, n_components: int, like: Emission, rng: np.random.Generator
 ) -> list[HMMParameters[Any]]:
     """Clusters of the observations as states, transitions as counted between them: several where data are few."""
     values, linked, weights = steps_of(sample_of(data, SAMPLE_STEPS))
@@ -248,7 +284,7 @@ def _labelled(
 
 
 def best_starts(
-    data: Sequences, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
+    data: Chains, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
 ) -> list[HMMParameters[Any]]:
     """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half.
 
@@ -266,7 +302,7 @@ def best_starts(
 
 
 def on_a_part(
-    data: Sequences, start: HMMParameters[Any], smoothing: Smoothing, max_iter: int, tol: float
+    data: Chains, start: HMMParameters[Any], smoothing: Smoothing, max_iter: int, tol: float
 ) -> tuple[HMMParameters[Any], int]:
     """Baum-Welch on a part of long data, and its cost in passes over all: fewer than `max_iter`.
 
@@ -276,7 +312,8 @@ def on_a_part(
     passes = min(_PART_PASSES, _PART * (max_iter - 1))
     if passes < 1:
         return start, 0
-    part = sample_of(data, len(data) // _PART)
+    n_steps = len(data) // _PART
+    part = data.part(n_steps) if isinstance(data, ChainSource) else sample_of(data, n_steps)
     refined = baum_welch(part, start, smoothing=smoothing, max_iter=passes, tol=_PART * tol)
     return _loosened(refined.state), -(-refined.trace.n_iter // _PART)
 

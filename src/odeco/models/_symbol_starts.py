@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
 from odeco.models._feature_chain import recover_chain
-from odeco.models._hmm_starts import best_starts, clusters, sample_of
+from odeco.models._hmm_starts import best_starts, clusters, held, sample_of
 from odeco.models._symbol_chain import (
     ChainEstimate,
     SymbolBasis,
@@ -26,7 +26,7 @@ from odeco.moments.sequences import SymbolPairs, SymbolTriples
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
 from odeco.refinement.forward_backward import ForwardBackward
-from odeco.sources.sequences import Sequences
+from odeco.sources.chains import Chains
 
 Floats = NDArray[np.float64]
 Parameters = HMMParameters[CategoricalEmission]
@@ -59,7 +59,7 @@ class SymbolMoments:
         return np.asarray(vectors.T @ (self.pairs.joint @ vectors))
 
 
-def symbol_moments(data: Sequences, pairs: SymbolPairs, k: int, rng: np.random.Generator) -> SymbolMoments:
+def symbol_moments(data: Chains, pairs: SymbolPairs, k: int, rng: np.random.Generator) -> SymbolMoments:
     """The second pass: triples on the basis that the pairs show."""
     basis = symbol_basis(pairs, k, rng)
     return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors).update(data).core)
@@ -94,7 +94,7 @@ def first_states(first: Floats, emissions: Floats, stationary: Floats) -> Floats
     return np.asarray(weights / weights.sum())
 
 
-def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Parameters]:
+def guesses(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Parameters]:
     """Random models around the frequencies of the symbols, for data whose moments do not show every state."""
     frequencies = SymbolPairs(n_symbols).update(data).frequencies
     out = []
@@ -107,8 +107,9 @@ def guesses(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.r
     return out
 
 
-def segments(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
+def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
     """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
+    data = held(data)
     assert data.codes is not None
     present = data.codes[data.codes < n_symbols].astype(np.int32)
     n_segments = max(min(present.size // _SEGMENT, 5_000), 1)
@@ -124,7 +125,7 @@ def segments(data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.
 
 
 def symbol_starts(
-    data: Sequences, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
+    data: Chains, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
 ) -> tuple[list[Parameters], MomentReport]:
     """Candidates, best first, and the report on the moments."""
     if k == 1:
@@ -147,7 +148,7 @@ def symbol_starts(
 
 
 def _moment_or_window_starts(
-    data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
+    data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
 ) -> tuple[list[Parameters], MomentReport]:
     """Windows as views where the symbols are fewer than the states."""
     pairs = SymbolPairs(n_symbols).update(data)
@@ -179,7 +180,7 @@ def moment_starts(
     return candidates, replace(report, details={**report.details, "misfit": misfit})
 
 
-def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[Parameters], float]:
+def by_likelihood(candidates: list[Parameters], data: Chains) -> tuple[list[Parameters], float]:
     """Best first, as a sample of the data sees them, and the mean log-likelihood of the best."""
     sample = sample_of(data, _SAMPLE)
     recursions = ForwardBackward(sample)
@@ -188,7 +189,7 @@ def by_likelihood(candidates: list[Parameters], data: Sequences) -> tuple[list[P
     return [candidates[i] for i in order], scores[order[0]]
 
 
-def _entropy(data: Sequences, n_symbols: int) -> float:
+def _entropy(data: Chains, n_symbols: int) -> float:
     """Mean log-likelihood of the sample's steps were the symbols independent, missing ones included."""
     sample = sample_of(data, _SAMPLE)
     frequencies = SymbolPairs(n_symbols).update(sample).frequencies
@@ -223,6 +224,6 @@ def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentRepo
     )
 
 
-def _one_state(data: Sequences, n_symbols: int, smoothing: float) -> Parameters:
+def _one_state(data: Chains, n_symbols: int, smoothing: float) -> Parameters:
     emission: Any = CategoricalEmission(SymbolPairs(n_symbols).update(data).frequencies[None], smoothing)
     return HMMParameters(np.ones(1), np.ones((1, 1)), emission)

@@ -12,15 +12,18 @@ so these matrices times the inverse of their sum over a have the eigenvectors B1
 
 from __future__ import annotations
 
+from typing import ClassVar, Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
 from odeco.models._feature_chain import joint_eigenvectors
 from odeco.models.hmm_base import stationary_distribution
+from odeco.moments.base import Additive
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
-from odeco.sources.sequences import Sequences
+from odeco.sources.chains import Chains, ChainSource
 
 Floats = NDArray[np.float64]
 
@@ -38,11 +41,11 @@ def window_length(n_symbols: int, k: int) -> int:
 
 
 def window_start(
-    data: Sequences, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
+    data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
 ) -> HMMParameters[CategoricalEmission]:
     """The model that windows of symbols show."""
     length = window_length(n_symbols, k)
-    counts = window_counts(data, n_symbols, length)
+    counts = WindowCounts(n_symbols, length).update(data).counts
     total = counts.sum()
     if not total > 0:
         raise MomentError(f"no {2 * length + 1} consecutive symbols were given, as windows need.")
@@ -63,24 +66,34 @@ def window_start(
     return HMMParameters(stationary_distribution(transmat), transmat, CategoricalEmission(emissions, smoothing))
 
 
-def window_counts(data: Sequences, n_symbols: int, length: int) -> Floats:
+class WindowCounts(Additive):
     """How often each symbol occurs between two windows: (d, d^m, d^m), symbol, past, future."""
-    assert data.codes is not None
-    reach, size = 2 * length, n_symbols**length
-    counts = np.zeros(n_symbols * size * size)
-    block = 1 << 18
-    for low in range(0, len(data) - reach, block):
-        steps = np.arange(low, min(low + block, len(data) - reach))
-        sequence = np.searchsorted(data.offsets, steps, side="right") - 1
-        valid = steps + reach < data.offsets[sequence + 1]
-        index = np.zeros(steps.size, dtype=np.int64)
-        for lag in (length, *range(length), *range(length + 1, reach + 1)):  # the middle symbol first
-            symbols = data.codes[steps + lag].astype(np.int64)
-            valid &= symbols < n_symbols
-            index = index * n_symbols + symbols
-        weights = None if data.weights is None else data.weights[sequence[valid]]
-        counts += np.bincount(index[valid], weights, counts.size)
-    return counts.reshape(n_symbols, size, size)
+
+    _sums: ClassVar[tuple[str, ...]] = ("counts",)
+
+    def __init__(self, n_symbols: int, length: int) -> None:
+        self.n_symbols, self.length = n_symbols, length
+        self.counts = np.zeros((n_symbols, n_symbols**length, n_symbols**length))
+
+    def update(self, data: Chains) -> Self:
+        """Add whole sequences; returns self."""
+        if isinstance(data, ChainSource):
+            return self.update_all(data)
+        assert data.codes is not None
+        n_symbols, length = self.n_symbols, self.length
+        reach, block = 2 * length, 1 << 18
+        for low in range(0, len(data) - reach, block):
+            steps = np.arange(low, min(low + block, len(data) - reach))
+            sequence = np.searchsorted(data.offsets, steps, side="right") - 1
+            valid = steps + reach < data.offsets[sequence + 1]
+            index = np.zeros(steps.size, dtype=np.int64)
+            for lag in (length, *range(length), *range(length + 1, reach + 1)):  # the middle symbol first
+                symbols = data.codes[steps + lag].astype(np.int64)
+                valid &= symbols < n_symbols
+                index = index * n_symbols + symbols
+            weights = None if data.weights is None else data.weights[sequence[valid]]
+            self.counts += np.bincount(index[valid], weights, self.counts.size).reshape(self.counts.shape)
+        return self
 
 
 def _transitions(emissions: Floats, after: Floats, n_symbols: int) -> Floats:

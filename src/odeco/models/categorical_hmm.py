@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState, as_generator
+from odeco.models._hmm_elsewhere import refuse_elsewhere
 from odeco.models._hmm_starts import on_a_part
 from odeco.models._symbol_starts import symbol_starts
 from odeco.models._symbol_stream import SymbolStream, stream_starts
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
 from odeco.refinement.categorical_emission import CategoricalEmission
-from odeco.sources.sequences import Sequences, as_symbols, join_sequences
+from odeco.sources.chains import Chains, Extent
+from odeco.sources.sequences import Joined, Sequences, as_symbols
 
 Floats = NDArray[np.float64]
 
@@ -79,21 +81,31 @@ class CategoricalHMM(HiddenMarkovModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
-        joined = join_sequences(X, lengths, weights)
+    def _encode_joined(self, joined: Joined, *, reset: bool) -> Sequences:
         symbols = as_symbols(joined.array)
         if reset:
-            self.n_features_in_ = 1
-            self.n_symbols_ = _alphabet(symbols, self.n_features)
+            self._settle(_extent(symbols, joined))
         d = self.n_symbols_
-        largest = int(symbols.max())
+        self._check_largest(int(symbols.max()))
+        codes = symbols if symbols.min() >= 0 else _coded(symbols, d)
+        return Sequences(np.append(np.arange(d), -1), codes, joined.offsets, joined.weights)
+
+    def _look(self, joined: Joined) -> Extent:
+        return _extent(as_symbols(joined.array), joined)
+
+    def _settle(self, extent: Extent) -> None:
+        self.n_features_in_ = 1
+        largest = int(extent.largest[0])
+        self.n_symbols_ = _alphabet(largest, self.n_features)
+        self._check_largest(largest)
+
+    def _check_largest(self, largest: int) -> None:
+        d = self.n_symbols_
         if largest >= d:
             raise ValueError(
                 f"X holds the symbol {largest}, but the model knows {d} symbols, 0 to {d - 1}. Give n_features before "
                 "fitting where later data may hold more, or -1 for what is not known."
             )
-        codes = symbols if symbols.min() >= 0 else _coded(symbols, d)
-        return Sequences(np.append(np.arange(d), -1), codes, joined.offsets, joined.weights)
 
     def partial_fit(
         self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
@@ -106,6 +118,7 @@ class CategoricalHMM(HiddenMarkovModel):
         `n_features` where later symbols may be larger.
         """
         self._check_options()
+        refuse_elsewhere(X, "partial_fit")
         stream: SymbolStream | None = getattr(self, "_stream", None)
         data = self._encode(X, lengths, sequence_weight, reset=stream is None)
         if stream is None:
@@ -137,7 +150,7 @@ class CategoricalHMM(HiddenMarkovModel):
         peer.emissionprob_ = np.asarray(self.emissionprob_)
         return peer
 
-    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
+    def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
         found, report = symbol_starts(data, self.n_symbols_, self.n_components, smoothing=self.smoothing, rng=rng)
         near = not report.details.get("misfit", 0.0) > _MISFIT
         if self.refine is None or near or len(data) < _LONG:
@@ -164,9 +177,12 @@ def _coded(symbols: NDArray[np.integer], missing: int) -> NDArray[np.integer]:
     return codes
 
 
-def _alphabet(symbols: NDArray[np.integer], given: int | None) -> int:
+def _extent(symbols: NDArray[np.integer], joined: Joined) -> Extent:
+    return Extent.of(symbols[:, None], joined.offsets, joined.weights)
+
+
+def _alphabet(largest: int, given: int | None) -> int:
     """Number of symbols: as given, or the largest plus one."""
-    largest = int(symbols.max())
     if largest < 0:
         raise ValueError("X holds no symbol: every observation is missing.")
     if given is None:

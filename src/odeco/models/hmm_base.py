@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.models._hmm_elsewhere import by_sequences, is_elsewhere, open_source, travelling
 from odeco.refinement.emissions import Emission, HMMParameters
+from odeco.refinement.expectation_sums import recursions_of
 from odeco.refinement.forward_backward import ForwardBackward
 from odeco.refinement.hmm import Smoothing, baum_welch
 from odeco.refinement.loop import Refined, StopReason, Trace
 from odeco.refinement.viterbi import best_path
-from odeco.sources.sequences import Sequences
+from odeco.sources.chains import Chains, ChainSource, Extent
+from odeco.sources.sequences import Joined, Sequences, join_sequences
 
 Floats = NDArray[np.float64]
 Parameters = HMMParameters[Any]
@@ -84,11 +88,19 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     @abstractmethod
-    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
+    def _encode_joined(self, joined: Joined, *, reset: bool) -> Sequences:
         """Clean sequences; with `reset` what a fit learns of the observations' form is set."""
 
     @abstractmethod
-    def _starts(self, data: Sequences, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
+    def _look(self, joined: Joined) -> Extent:
+        """How much there is, once it is checked that it is of the right kind."""
+
+    @abstractmethod
+    def _settle(self, extent: Extent) -> None:
+        """Set what a fit learns of the observations' form."""
+
+    @abstractmethod
+    def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
         """Parameters from the moments, best first, and what to say of them; never empty."""
 
     @abstractmethod
@@ -106,13 +118,35 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
     # Fitting
 
     def fit(self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None) -> Self:
-        """Fit to sequences: (X, lengths) as in hmmlearn, or a list of them; `sequence_weight` has a number for each."""
+        """Fit to sequences: (X, lengths) as in hmmlearn, or a list of them; `sequence_weight` has a number for each.
+
+        Also to sequences elsewhere, of which only sums and samples come here: a Dask Bag of sequences, a list of
+        delayed lists of them, a Dask array or DataFrame with `lengths`, or a function that returns a new iterator over
+        lists of sequences at each call (docs/scaling.md).
+        """
         self._check_options()
         self._forget()
-        data = self._encode(X, lengths, sequence_weight, reset=True)
+        data: Chains
+        if is_elsewhere(X):
+            data = self._open(X, lengths, sequence_weight, reset=True)
+        else:
+            data = self._encode(X, lengths, sequence_weight, reset=True)
         return self._fit(data, as_generator(self.random_state))
 
-    def _fit(self, data: Sequences, rng: np.random.Generator) -> Self:
+    def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
+        return self._encode_joined(join_sequences(X, lengths, weights), reset=reset)
+
+    def _open(self, X: Any, lengths: ArrayLike | None, weights: Any, *, reset: bool) -> ChainSource:
+        """Sequences elsewhere; one pass looks at all of them."""
+
+        def make_encode(extent: Extent) -> Callable[[Joined], Sequences]:
+            if reset:
+                self._settle(extent)
+            return partial(travelling(self)._encode_joined, reset=False)
+
+        return open_source(X, lengths, weights).prepare(travelling(self)._look, make_encode)
+
+    def _fit(self, data: Chains, rng: np.random.Generator) -> Self:
         """Start from the moments, then Baum-Welch where it is asked for."""
         starts, report = self._starts(data, rng)
         if self.refine is None:
@@ -146,7 +180,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"smoothing must be 0 or a positive number, got {self.smoothing!r}.")
 
     def _adopt(
-        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Sequences, report: MomentReport
+        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Chains, report: MomentReport
     ) -> None:
         """Set everything that a fit learns, states in order of their stationary probability."""
         order = np.argsort(-stationary_distribution(parameters.transmat), kind="stable")
@@ -189,27 +223,37 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         parameters = self._parameters()
         return ForwardBackward(self._encode(X, lengths, None, reset=False)), parameters
 
+    def _likelihood(self, X: Any, lengths: ArrayLike | None) -> tuple[float, int]:
+        """Log-likelihood and number of steps."""
+        parameters = self._parameters()
+        elsewhere = is_elsewhere(X)
+        data = self._open(X, lengths, None, reset=False) if elsewhere else self._encode(X, lengths, None, reset=False)
+        return recursions_of(data).log_likelihood(parameters), len(data)
+
     # Judging and decoding
 
     def score(self, X: Any, lengths: ArrayLike | None = None) -> float:
-        """Log-likelihood of all sequences together."""
-        recursions, parameters = self._recursions(X, lengths)
-        return recursions.log_likelihood(parameters)
+        """Log-likelihood of all sequences together; of sequences elsewhere, one pass over them."""
+        return self._likelihood(X, lengths)[0]
 
+    @by_sequences("shares", valued=True)
     def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> tuple[float, Floats]:
         """Log-likelihood of all sequences, and the posterior of the state of each step given its sequence, (n, k)."""
         recursions, parameters = self._recursions(X, lengths)
         return recursions.posteriors(parameters)
 
+    @by_sequences("shares")
     def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Floats:
         """Posterior of the state of each step given its whole sequence, (n, k)."""
         return self.score_samples(X, lengths)[1]
 
+    @by_sequences("shares")
     def filter_proba(self, X: Any, lengths: ArrayLike | None = None) -> Floats:
         """Probabilities of the state of each step given the observations up to it alone, (n, k)."""
         recursions, parameters = self._recursions(X, lengths)
         return recursions.filtered(parameters)[1]
 
+    @by_sequences("next")
     def predict_next(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
         """What follows each step, as the observations up to it tell: row t looks at nothing after t of its sequence.
 
@@ -217,6 +261,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         """
         return self._expected_observation(self.filter_proba(X, lengths) @ self.transmat_)
 
+    @by_sequences("state", valued=True)
     def decode(
         self, X: Any, lengths: ArrayLike | None = None, algorithm: Algorithm = "viterbi"
     ) -> tuple[float, NDArray[np.int64]]:
@@ -233,6 +278,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
             return float(posteriors.max(axis=1).sum()), np.asarray(posteriors.argmax(axis=1))
         raise ValueError(f"algorithm must be 'viterbi' or 'map', got {algorithm!r}.")
 
+    @by_sequences("state")
     def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[np.int64]:
         """The best sequence of states (Viterbi)."""
         return self.decode(X, lengths)[1]
@@ -264,8 +310,8 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
 
     def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
         """Bayesian information criterion: lower is better; counts the steps of all sequences."""
-        recursions, parameters = self._recursions(X, lengths)
-        return -2 * recursions.log_likelihood(parameters) + self._n_parameters() * float(np.log(len(recursions.data)))
+        value, n_steps = self._likelihood(X, lengths)
+        return -2 * value + self._n_parameters() * float(np.log(n_steps))
 
     def _n_parameters(self) -> int:
         k = self.startprob_.size

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 
 @dataclass(frozen=True, eq=False)
 class PackedSums:
-    """Sums alone, as they travel and are stored: arrays by name, those that add up and those of which the largest
-    counts. What they are sums on (a basis, a model) is known at both ends and does not travel.
+    """Sums alone, as they travel and are stored: arrays by name, those that add up (CSR arrays among them) and those of
+    which the largest counts. What they are sums on (a basis, a model) is known at both ends and does not travel.
     """
 
-    sums: dict[str, NDArray[Any]] = field(repr=False)
+    sums: dict[str, Any] = field(repr=False)
     maxima: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: PackedSums) -> PackedSums:
@@ -29,7 +31,14 @@ class PackedSums:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(value.nbytes for part in (self.sums, self.maxima) for value in part.values())
+        arrays = [value for part in (self.sums, self.maxima) for value in part.values()]
+        return sum(_nbytes(value) for value in arrays)
+
+
+def _nbytes(value: Any) -> int:
+    return int(
+        value.data.nbytes + value.indices.nbytes + value.indptr.nbytes if sparse.issparse(value) else value.nbytes
+    )
 
     def __sizeof__(self) -> int:
         """For engines, which weigh what it costs to move a result."""
@@ -50,7 +59,7 @@ class Additive(ABC):
     def update(self, batch: Any) -> Any:
         """Add the samples of a batch."""
 
-    def update_all(self, batches: Iterable[Any]) -> Self:
+    def update_all(self, batches: Any) -> Self:
         """Add every batch of a source, where its rows are; returns self."""
         add_to = getattr(batches, "add_to", None)
         if add_to is not None:
@@ -70,7 +79,7 @@ class Additive(ABC):
 
     def unpack(self, packed: PackedSums) -> Self:
         """Add packed sums of the same kind; returns self."""
-        _join("", self, "_sums", packed.sums, np.add)
+        _join("", self, "_sums", packed.sums, add)
         _join("", self, "_maxima", packed.maxima, np.maximum)
         return self
 
@@ -90,17 +99,17 @@ def _named(path: str, part: Any) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _flat(path: str, value: Any, kind: str) -> Iterator[tuple[str, NDArray[Any]]]:
+def _flat(path: str, value: Any, kind: str) -> Iterator[tuple[str, Any]]:
     """The arrays in a value, each with its name."""
     parts = _parts(value, kind)
     if parts is not None:
         for name, part in parts.items():
             yield from _flat(_named(path, name), part, kind)
     elif value is not None:
-        yield path, np.asarray(value)
+        yield path, value if sparse.issparse(value) else np.asarray(value)
 
 
-def _join(path: str, value: Any, kind: str, arrays: dict[str, NDArray[Any]], join: Callable[[Any, Any], Any]) -> Any:
+def _join(path: str, value: Any, kind: str, arrays: dict[str, Any], join: Callable[[Any, Any], Any]) -> Any:
     """The value with the arrays of these names joined to its own."""
     parts = _parts(value, kind)
     if parts is None:
@@ -113,9 +122,9 @@ def _join(path: str, value: Any, kind: str, arrays: dict[str, NDArray[Any]], joi
     return found if isinstance(value, dict) else type(value)(found.values())
 
 
-def _like(old: Any, value: NDArray[Any]) -> Any:
+def _like(old: Any, value: Any) -> Any:
     """Numbers stay numbers."""
-    return value if isinstance(old, np.ndarray) else type(old)(value)
+    return value if isinstance(old, np.ndarray) or sparse.issparse(old) else type(old)(value)
 
 
 class Moments(Additive):

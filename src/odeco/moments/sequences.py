@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from odeco.exceptions import MomentError
 from odeco.moments.base import Moments
+from odeco.sources.chains import Chains, ChainSource
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
@@ -32,8 +33,10 @@ class Window:
 class SequenceMoments(Moments):
     """Sums over tuples of consecutive symbols of an alphabet of d: codes from d on are missing symbols."""
 
-    def update(self, batch: Sequences) -> Self:
-        """Add whole sequences; returns self."""
+    def update(self, batch: Chains) -> Self:
+        """Add whole sequences; returns self. Sequences elsewhere are added in one pass, where they are."""
+        if isinstance(batch, ChainSource):
+            return self.update_all(batch)
         if batch.codes is None:
             raise ValueError("the moments of symbols need encoded sequences.")
         self._update(batch)
@@ -58,6 +61,8 @@ class SequenceMoments(Moments):
 
 class SymbolPairs(SequenceMoments):
     """How often each symbol occurs, begins a sequence, and follows another."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("n", "_counts", "_single", "_first", "_weight")
 
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
@@ -119,6 +124,8 @@ class SymbolPairs(SequenceMoments):
 
 class SymbolTriples(SequenceMoments):
     """``E[x1 (x) x2 (x) x3](V, V, V)`` of three consecutive symbols on a basis V (d, r), grouped by the middle one."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("n", "_core", "_weight")
 
     def __init__(self, basis: ArrayLike) -> None:
         block = np.ascontiguousarray(basis, dtype=np.float64)

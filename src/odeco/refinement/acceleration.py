@@ -52,7 +52,8 @@ class Accelerated(Generic[State]):
 
     def __call__(self, state: State, iteration: int) -> tuple[State, float | None]:
         """The EM image of the mixed point, or of the state where there is none; no value where the mix was worse."""
-        point, self._trial = state if self._trial is None else self._trial, None
+        mixed, self._trial = self._trial, None
+        point = state if mixed is None else mixed
         image, value = self._em_step(point)
         better = value >= self._best
         if self._stretched:
@@ -60,7 +61,8 @@ class Accelerated(Generic[State]):
         self._stretched = False
         if not better:
             self._points, self._steps = [], []
-            return state, None
+            # EM itself falls by rounding alone: nothing is left to gain, and the rule has to hear of it.
+            return state, None if mixed is not None else self._best
         self._best = value
         self._points.append(self._pack(point))
         self._steps.append(self._pack(image) - self._points[-1])

@@ -87,12 +87,17 @@ class Plan:
 class ForwardBackward:
     """The recursions for one data set; keeps how far back stretches have to start from one call to the next."""
 
-    def __init__(self, data: Sequences) -> None:
+    def __init__(self, data: Sequences, burn: int = FIRST_BURN) -> None:
         self.data = data
-        self._burn = FIRST_BURN
         self._plan = Plan.of(len(data))
+        self._burn = min(burn, self._plan.length)
         self._length, self._span, self._n_tasks = self._plan.length, self._plan.span, self._plan.n_tasks
         self._positions = np.arange(min(len(data), self._span + 2 * self._length), dtype=np.int32)
+
+    @property
+    def burn(self) -> int:
+        """Steps before a stretch at which it starts."""
+        return self._burn
 
     def log_likelihood(self, parameters: HMMParameters[Any]) -> float:
         """Of all sequences, weights included."""

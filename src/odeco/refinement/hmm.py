@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from odeco.refinement.acceleration import Accelerated
 from odeco.refinement.emissions import Emission, HMMParameters
-from odeco.refinement.forward_backward import Expectations, ForwardBackward
+from odeco.refinement.expectation_sums import Recursions, recursions_of
+from odeco.refinement.forward_backward import Expectations
 from odeco.refinement.loop import Refined, StoppingRule, run_refinement
 from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
-from odeco.sources.sequences import Sequences
+from odeco.sources.chains import Chains
 
 Floats = NDArray[np.float64]
 E = TypeVar("E", bound=Emission)
@@ -28,7 +29,7 @@ class Smoothing:
 
 
 def baum_welch(
-    data: Sequences | ForwardBackward,
+    data: Chains | Recursions,
     parameters: HMMParameters[E],
     *,
     smoothing: Smoothing = Smoothing(),  # noqa: B008
@@ -44,7 +45,7 @@ def baum_welch(
     tol : float
         Gain of the log posterior per observation, in nats, below which three passes in a row end the refinement.
     """
-    recursions = data if isinstance(data, ForwardBackward) else ForwardBackward(data)
+    recursions = recursions_of(data)
     total = max(recursions.data.total_weight, 1e-300)
 
     def em_step(state: HMMParameters[E]) -> tuple[HMMParameters[E], float]:

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from odeco import archive
 from odeco.exceptions import CheckpointWarning, ModelFileError
@@ -86,7 +88,8 @@ class Checkpoint:
 
     def _write(self, path: Path, empty: Any, number: int, n_batches: int, sums: Any) -> None:
         packed = sums.pack() if hasattr(sums, "pack") else sums
-        arrays = {f"sum.{name}": value for name, value in packed.sums.items()}
+        arrays = {f"sum.{name}": value for name, value in packed.sums.items() if not sparse.issparse(value)}
+        arrays |= _flatten({name: value for name, value in packed.sums.items() if sparse.issparse(value)})
         arrays |= {f"max.{name}": value for name, value in packed.maxima.items()}
         document = {"pass": number, "n_batches": n_batches, "on": self._signature(empty)}
         try:
@@ -115,9 +118,22 @@ class Checkpoint:
         return int(n_batches), arrays
 
 
+def _flatten(matrices: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """CSR arrays as the arrays that they are made of."""
+    return {
+        f"csr.{name}.{part}": np.asarray(getattr(value, part))
+        for name, value in matrices.items()
+        for part in ("data", "indices", "indptr", "shape")
+    }
+
+
 def _unflatten(arrays: dict[str, NDArray[Any]]) -> Any:
+    matrices = {}
+    for name in {name[4:].rpartition(".")[0] for name in arrays if name.startswith("csr.")}:
+        data, indices, indptr, shape = (arrays[f"csr.{name}.{part}"] for part in ("data", "indices", "indptr", "shape"))
+        matrices[name] = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     return _Restored(
-        {name[4:]: value for name, value in arrays.items() if name.startswith("sum.")},
+        {name[4:]: value for name, value in arrays.items() if name.startswith("sum.")} | matrices,
         {name[4:]: value for name, value in arrays.items() if name.startswith("max.")},
     )
 
@@ -126,7 +142,7 @@ def _unflatten(arrays: dict[str, NDArray[Any]]) -> Any:
 class _Restored:
     """Packed sums from a file: what `Additive.unpack` takes."""
 
-    sums: dict[str, NDArray[Any]]
+    sums: dict[str, Any]
     maxima: dict[str, NDArray[Any]]
 
 

@@ -43,11 +43,11 @@ class DaskPartitions(Partitions):
         level = self._tasks(work, pieces)
         while len(level) > 1:
             level = [merging(level[i : i + TREE_WIDTH]) for i in range(0, len(level), TREE_WIDTH)]
-        total: Result = _compute(level)[0]
+        total: Result = compute(level)[0]
         return total
 
     def fetch(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Result]:
-        return list(_compute(self._tasks(work, pieces)))
+        return list(compute(self._tasks(work, pieces)))
 
     def prepared(self, make: Callable[[Any], Any]) -> DaskPartitions:
         """What ``make`` makes of every partition, made once and kept by Dask: for what a shuffle brought together."""
@@ -82,7 +82,7 @@ def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:
     return make(partition) if n_rows_of(partition) else np.empty((0, 1))
 
 
-def _compute(tasks: list[Any]) -> Sequence[Any]:
+def compute(tasks: list[Any]) -> Sequence[Any]:
     """Run tasks where Dask is told to: never more BLAS threads than tasks."""
     import dask
 

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+WINDOW = 1_000  # steps of a sample that stay together
+
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
@@ -100,6 +102,30 @@ class Joined:
     offsets: NDArray[np.int64] = field(repr=False)
     weights: Floats | None
 
+    def __len__(self) -> int:
+        """Number of steps."""
+        return int(self.offsets[-1])
+
+    def take(self, steps: NDArray[np.intp]) -> Joined:
+        """Some steps, ascending; what lay side by side in a sequence stays together."""
+        return Joined(self.array[steps], *cut_offsets(self.offsets, self.weights, steps))
+
+
+def cut_offsets(
+    offsets: NDArray[np.int64], weights: Floats | None, steps: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], Floats | None]:
+    """Offsets and weights of the pieces of sequences that some steps, ascending, are made of."""
+    sequence = np.searchsorted(offsets, steps, side="right") - 1
+    begins = np.concatenate([[True], (np.diff(steps) > 1) | (np.diff(sequence) > 0)])
+    found = np.concatenate([np.flatnonzero(begins), [steps.size]]).astype(np.int64)
+    return found, None if weights is None else weights[sequence[begins]]
+
+
+def spread_steps(n: int, n_steps: int) -> NDArray[np.intp]:
+    """About `n_steps` of n steps, in windows spread evenly."""
+    starts = np.linspace(0, n - WINDOW, max(1, n_steps // WINDOW)).astype(np.int64)
+    return np.unique(starts[:, None] + np.arange(min(WINDOW, n)))
+
 
 def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None = None) -> Joined:
     """One array of all sequences, from (X, lengths) as hmmlearn takes them or from a list of sequences.
@@ -108,24 +134,41 @@ def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None 
     element is a plain list of one number (hmmlearn's column), it is one array. Empty sequences are left out.
     """
     if _is_list_of_sequences(X, lengths):
-        parts = [np.asarray(part) for part in X]
-        shapes = {part.shape[1:] for part in parts if part.size}
-        if len(shapes) > 1:
-            raise ValueError(f"the sequences of X differ in the shape of their observations: {sorted(shapes)}.")
-        counts = np.array([len(part) for part in parts])
-        if not counts.any():
+        joined = join_list([np.asarray(part) for part in X], weights)
+        if not len(joined):
             raise ValueError("X holds no observation: every sequence is empty.")
-        array = np.concatenate([part for part in parts if len(part)])
     else:
         array = np.asarray(X)
         if array.ndim == 0 or len(array) == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}): X must hold at least 1 observation.")
-        counts = np.array([len(array)]) if lengths is None else _check_lengths(lengths, len(array))
-    offsets = np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
-    return Joined(array, offsets, _check_weights(weights, counts))
+        joined = join_array(array, [len(array)] if lengths is None else lengths, weights)
+    if joined.weights is not None and not joined.weights.any():
+        raise ValueError("sequence_weight must be positive for at least one sequence that is not empty.")
+    return joined
 
 
-def _check_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+def join_list(parts: list[NDArray[Any]], weights: ArrayLike | None = None) -> Joined:
+    """Sequences one after the other; none, or empty ones alone, give no steps."""
+    shapes = {part.shape[1:] for part in parts if part.size}
+    if len(shapes) > 1:
+        raise ValueError(f"the sequences of X differ in the shape of their observations: {sorted(shapes)}.")
+    counts = np.array([len(part) for part in parts], dtype=np.int64)
+    array = np.concatenate([part for part in parts if len(part)]) if counts.any() else np.empty(0)
+    return Joined(array, _offsets(counts), _check_weights(weights, counts))
+
+
+def join_array(array: NDArray[Any], lengths: ArrayLike, weights: ArrayLike | None = None) -> Joined:
+    """Sequences that already lie one after the other."""
+    counts = check_lengths(lengths, len(array))
+    return Joined(array, _offsets(counts), _check_weights(weights, counts))
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+
+
+def check_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Lengths of the sequences that n steps are made of."""
     counts = np.atleast_1d(np.asarray(lengths))
     if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.number) or np.any(counts != np.floor(counts)):
         raise ValueError(f"lengths must be a list of integers, one for each sequence, got {lengths!r}.")
@@ -148,8 +191,8 @@ def _check_weights(weights: ArrayLike | None, lengths: NDArray[np.int64]) -> Flo
         raise ValueError(
             f"sequence_weight must hold one number for each of the {lengths.size} sequences, got shape {given.shape}."
         )
-    if not np.all(np.isfinite(given)) or np.any(given < 0) or not np.any(given[lengths > 0] > 0):
-        raise ValueError("sequence_weight must be finite and not negative, and at least one must be positive.")
+    if not np.all(np.isfinite(given)) or np.any(given < 0):
+        raise ValueError("sequence_weight must be finite and not negative.")
     return given[lengths > 0]
 
 
