@@ -34,15 +34,15 @@ class PackedSums:
         arrays = [value for part in (self.sums, self.maxima) for value in part.values()]
         return sum(_nbytes(value) for value in arrays)
 
+    def __sizeof__(self) -> int:
+        """For engines, which weigh what it costs to move a result."""
+        return object.__sizeof__(self) + self.nbytes
+
 
 def _nbytes(value: Any) -> int:
     return int(
         value.data.nbytes + value.indices.nbytes + value.indptr.nbytes if sparse.issparse(value) else value.nbytes
     )
-
-    def __sizeof__(self) -> int:
-        """For engines, which weigh what it costs to move a result."""
-        return object.__sizeof__(self) + self.nbytes
 
 
 class Additive(ABC):

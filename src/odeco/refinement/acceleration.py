@@ -62,7 +62,7 @@ class Accelerated(Generic[State]):
         if not better:
             self._points, self._steps = [], []
             # EM itself falls by rounding alone: nothing is left to gain, and the rule has to hear of it.
-            return state, None if mixed is not None else self._best
+            return state, self._best if mixed is None and self._best > -np.inf else None
         self._best = value
         self._points.append(self._pack(point))
         self._steps.append(self._pack(image) - self._points[-1])
