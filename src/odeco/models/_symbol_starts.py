@@ -111,10 +111,11 @@ def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.ran
     """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
     data = held(data)
     assert data.codes is not None
-    present = data.codes[data.codes < n_symbols].astype(np.int32)
-    n_segments = max(min(present.size // _SEGMENT, 5_000), 1)
-    parts = present[: n_segments * (present.size // n_segments)].reshape(n_segments, -1)
-    counts = np.array([np.bincount(part, minlength=n_symbols) for part in parts], dtype=np.float64)
+    n_segments = max(min(len(data) // _SEGMENT, 5_000), 1)
+    parts = data.codes[: n_segments * (len(data) // n_segments)].reshape(n_segments, -1)
+    counts = np.array([np.bincount(part, minlength=n_symbols)[:n_symbols] for part in parts], dtype=np.float64)
+    counts = counts[counts.any(axis=1)]  # others have missing symbols alone
+    n_segments = len(counts)
     composition = counts / counts.sum(axis=1, keepdims=True)
     scaled = composition / np.sqrt(composition.mean(axis=0) + 1e-3 / n_symbols)
     labels = clusters(scaled, k, rng) if n_segments >= k else rng.integers(k, size=n_segments)

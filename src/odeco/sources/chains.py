@@ -50,7 +50,8 @@ class Extent:
     @classmethod
     def of(cls, columns: NDArray[Any], offsets: NDArray[np.int64], weights: Floats | None) -> Self:
         """Of observations (n, d), NaN where one is missing."""
-        seen = int(np.count_nonzero(~np.isnan(columns).all(axis=1)))
+        blocks = range(0, len(columns), BATCH_STEPS)  # so that it takes no memory for every step
+        seen = sum(int(np.count_nonzero(~np.isnan(columns[low : low + BATCH_STEPS]).all(axis=1))) for low in blocks)
         weight = float(offsets[-1]) if weights is None else float(weights @ np.diff(offsets))
         bounds = np.fmin.reduce(columns, axis=0), np.fmax.reduce(columns, axis=0)
         return cls(len(columns), offsets.size - 1, weight, seen, *(np.asarray(b, dtype=np.float64) for b in bounds))
