@@ -1,16 +1,19 @@
 """Beyond one machine: two Dask workers against one, against the plain stream, and Parquet against memory.
 
-Every figure is of one process (or cluster) that does nothing else. `python -m benchmarks.distributed JOB ...` runs one.
+Every figure is of one process (or cluster) that does nothing else: the median of three, taken in turns.
+`python -m benchmarks.distributed JOB ...` runs one.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +24,20 @@ from benchmarks.scaling import _documents
 
 NAME = "distributed"
 SECTIONS = ["moments", "parquet"]
-# 20 M nonzeros: about 100 different words in each of 200,000 documents; quick: a twentieth.
-N_DOCUMENTS, LENGTH, N_WORDS, K = 200_000, 130, 20_000, 50
+# 20 M nonzeros: about 92 different words in each of 220,000 documents; quick: a twentieth.
+N_DOCUMENTS, LENGTH, N_WORDS, K = 220_000, 130, 20_000, 50
 N_PARTITIONS = 8
+REPEATS = 3
 # Workers of the cost model at the end, and its corpus: documents and nonzeros per document.
 MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS = 100, 1e9, 100
 NETWORK = 125e6  # bytes per second between workers: 1 Gbit/s
+PASSES = {"WordFrequencies": "word frequencies", "WordPairs": "word pairs, each", "WordTriples": "word triples"}
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
     n = N_DOCUMENTS // 20 if quick else N_DOCUMENTS
-    result: dict[str, Any] = {"environment": harness.environment(["numpy", "scipy", "dask", "pyarrow"])}
+    environment = harness.environment(["numpy", "scipy", "dask", "distributed", "pyarrow"])
+    result: dict[str, Any] = {"environment": environment, "quick": quick}
     with tempfile.TemporaryDirectory() as folder:
         described = harness.child("benchmarks.distributed", "write", folder, n)
         result["sizes"] = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS}
@@ -42,13 +48,25 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]
 
 def _moments(folder: str) -> dict[str, Any]:
     """LDA moments (refine=None): the plain stream on one thread, one worker, two workers."""
-    jobs = {"stream": ("stream", folder), "one": ("dask", folder, 1), "two": ("dask", folder, 2)}
-    return {name: harness.child("benchmarks.distributed", *job) for name, job in jobs.items()}
+    return _in_turns({"stream": ("stream", folder), "one": ("dask", folder, 1), "two": ("dask", folder, 2)})
 
 
 def _parquet(folder: str) -> dict[str, Any]:
     """The same fit on both cores from memory and from a Parquet file, with its peak memory."""
-    return {name: harness.child("benchmarks.distributed", name, folder) for name in ("in_memory", "from_parquet")}
+    return _in_turns({name: (name, folder) for name in ("in_memory", "from_parquet")})
+
+
+def _in_turns(jobs: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """The median run of each job; they take turns, so that what slows the machine slows all of them."""
+    runs: dict[str, list[Any]] = {name: [] for name in jobs}
+    for _ in range(REPEATS):
+        for name, job in jobs.items():
+            runs[name].append(harness.child("benchmarks.distributed", *job))
+    ordered = {name: sorted(found, key=lambda run: run["seconds"]) for name, found in runs.items()}
+    return {
+        name: {**found[REPEATS // 2], "all_seconds": [run["seconds"] for run in found]}
+        for name, found in ordered.items()
+    }
 
 
 def job_write(folder: str, n: str) -> dict[str, Any]:
@@ -83,7 +101,7 @@ def job_stream(folder: str) -> dict[str, Any]:
 
 
 def job_dask(folder: str, n_workers: str) -> dict[str, Any]:
-    """The same on workers of one thread each; what their tasks return is counted."""
+    """The same on workers of one thread each; what their tasks return, and what leaves a worker, is counted."""
     import dask
     import dask.bag as db
     from distributed import Client, LocalCluster
@@ -91,14 +109,74 @@ def job_dask(folder: str, n_workers: str) -> dict[str, Any]:
     with (
         LocalCluster(n_workers=int(n_workers), threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
+        _sent() as sent,
     ):
         client.run(_warm_up)
-        blocks = [dask.delayed(load_block)(folder, index) for index in range(N_PARTITIONS)]
-        return _timed(db.from_delayed(blocks).map_partitions(_itself))
+        client.run(_count_returned)
+        bag = db.from_delayed([dask.delayed(load_block)(folder, index) for index in range(N_PARTITIONS)])
+        found = _timed(bag)
+        returned = [pair for pairs in client.run(_returned).values() for pair in pairs]
+        left = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+        return {
+            **found,
+            "returned_bytes": {name: max(size for kind, size in returned if kind == name) for name in PASSES},
+            "sent_bytes": sent,
+            "left_bytes": sorted(left.values()),
+            "link": _link_speed(client),
+        }
 
 
-def _itself(partition: Any) -> Any:
-    return partition
+RETURNED: list[tuple[str, int]] = []  # by a worker's tasks, in its own process
+
+
+def _count_returned() -> None:
+    """Note the bytes of all sums that tasks of this worker return."""
+    from benchmarks import distributed  # not __main__, which is another module there
+    from odeco.sources.partitions import SumRows
+
+    run = SumRows.__call__
+
+    def counted(self: SumRows, partition: Any, rows: Any) -> Any:
+        packed = run(self, partition, rows)
+        distributed.RETURNED.append((type(self.empty).__name__, packed.nbytes))
+        return packed
+
+    SumRows.__call__ = counted  # type: ignore[method-assign]
+
+
+def _returned() -> list[tuple[str, int]]:
+    from benchmarks import distributed
+
+    return distributed.RETURNED
+
+
+@contextmanager
+def _sent() -> Iterator[dict[str, int]]:
+    """Bytes that are sent to the workers in each kind of pass."""
+    from odeco.sources.dask import DaskPartitions
+
+    fold = DaskPartitions.fold
+    sent: dict[str, int] = {}
+
+    def noted(self: DaskPartitions, work: Any, merge: Any, pieces: Any) -> Any:
+        sent[type(work.empty).__name__] = len(pickle.dumps(work.empty))
+        return fold(self, work, merge, pieces)
+
+    DaskPartitions.fold = noted  # type: ignore[method-assign]
+    try:
+        yield sent
+    finally:
+        DaskPartitions.fold = fold  # type: ignore[method-assign]
+
+
+def _link_speed(client: Any) -> float:
+    """Bytes per second from a worker to here, measured on 80 MB."""
+    speeds = []
+    for _ in range(3):
+        made = client.submit(np.ones, 10_000_000, pure=False)
+        client.submit(len, made).result()
+        speeds.append(80e6 / harness.once(made.result))
+    return float(np.median(speeds))
 
 
 def _warm_up() -> None:
@@ -117,10 +195,44 @@ def _fit(X: Any, k: int = K) -> Any:
 
 
 def _timed(X: Any) -> dict[str, Any]:
+    """Seconds by the clock and of all processors, in all and for each kind of pass over all documents."""
     _warm_up()
-    start = time.perf_counter()
-    model = _fit(X)
-    return {"seconds": time.perf_counter() - start, "n_passes": model.diagnostics_.n_passes}
+    with _passes() as passes:
+        start, cpu = time.perf_counter(), _processor_seconds()
+        model = _fit(X)
+        found = {"seconds": time.perf_counter() - start, "cpu": _processor_seconds() - cpu}
+    everything = max(n for _, n, _ in passes)
+    spent = {name: [s for kind, n, s in passes if kind == name and n == everything] for name in PASSES}
+    assert sum(map(len, spent.values())) == model.diagnostics_.n_passes
+    return {**found, "n_passes": model.diagnostics_.n_passes, "passes": spent}
+
+
+@contextmanager
+def _passes() -> Iterator[list[tuple[str, int, float]]]:
+    """What every pass is for, its documents and its seconds."""
+    from odeco.moments.base import Additive
+
+    update_all, passes = Additive.update_all, []
+
+    def noted(self: Any, batches: Any) -> Any:
+        start = time.perf_counter()
+        sums = update_all(self, batches)
+        passes.append((type(self).__name__, sums.n, time.perf_counter() - start))
+        return sums
+
+    Additive.update_all = noted  # type: ignore[method-assign]
+    try:
+        yield passes
+    finally:
+        Additive.update_all = update_all  # type: ignore[method-assign]
+
+
+def _processor_seconds() -> float:
+    """Of this process and of all that it has started."""
+    import psutil
+
+    own = psutil.Process()
+    return float(sum(sum(process.cpu_times()[:4]) for process in [own, *own.children(recursive=True)]))
 
 
 def job_in_memory(folder: str) -> dict[str, Any]:
@@ -139,62 +251,99 @@ def job_from_parquet(folder: str) -> dict[str, Any]:
     return {**found, "peak_bytes": peak}
 
 
-def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float) -> dict[str, float]:
-    """Seconds of LDA moments by what was measured: work per nonzero and pass, and bytes per partition and pass.
+def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
+    """Seconds of LDA moments, from what was measured on one worker: {"computing", "here", "moving", "left_bytes"}.
 
-    Assumptions: partitions of as many documents as measured; work grows as nonzeros; workers share it evenly; the sums
-    of a partition travel once up the tree at `NETWORK` bytes per second, at all workers at the same time, and the last
-    levels of the tree one after the other.
+    Assumptions: partitions of as many documents as measured; the work of a pass grows as the nonzeros, and workers
+    share it evenly; what is done here (directions, decomposition) grows with neither. Sums move at `link` bytes per
+    second: from all workers at the same time those that are merged elsewhere (all but 1 / n_workers); then 16 at a
+    time, one after the other, up the levels of the tree; and what a pass needs goes from worker to worker by doubling.
     """
     sizes, one = result["sizes"], result["moments"]["one"]
-    work = one["seconds"] / (sizes["n_nonzeros"] * one["n_passes"])
+    spent = sum(sum(seconds) for seconds in one["passes"].values())
     partitions = n_documents / (sizes["n_documents"] / sizes["n_partitions"])
-    pair_bytes = 8.0 * sizes["n_words"] * (sizes["n_topics"] + 10)
-    levels = np.ceil(np.log(max(n_workers, 2)) / np.log(16))
-    computing = work * n_documents * nonzeros * one["n_passes"] / n_workers
-    moving = one["n_passes"] * pair_bytes / NETWORK * (partitions / n_workers + 16 * levels)
-    return {"computing": computing, "moving": moving if n_workers > 1 else 0.0, "pair_bytes": pair_bytes}
+    per_pass = [(one["returned_bytes"][name], one["sent_bytes"][name], len(s)) for name, s in one["passes"].items()]
+    out = sum(returned * n for returned, _, n in per_pass)
+    into = sum(sent * n for _, sent, n in per_pass)
+    left = out * partitions / n_workers * (1 - 1 / n_workers)
+    upper = 16 * max(np.ceil(np.log(partitions) / np.log(16)) - 1, 0)
+    return {
+        "computing": spent * n_documents * nonzeros / sizes["n_nonzeros"] / n_workers,
+        "here": one["seconds"] - spent,
+        "moving": 0.0 if n_workers == 1 else (left + out * upper + into * np.log2(n_workers)) / link,
+        "left_bytes": left,
+    }
 
 
 def docs_tables(result: dict[str, Any]) -> str:
-    sizes, parts = result["sizes"], []
+    parts = []
     if "moments" in result:
-        runs = result["moments"]
-        base = runs["stream"]["seconds"]
-        names = {"stream": "plain stream, one thread", "one": "one Dask worker", "two": "two Dask workers"}
-        rows = []
-        for name, label in names.items():
-            measured = runs[name]
-            per_pass = 1e9 * measured["seconds"] / (sizes["n_nonzeros"] * measured["n_passes"])
-            rows.append(
-                [label, f"{measured['seconds']:.3g} s", f"{base / measured['seconds']:.2f}", f"{per_pass:.3g} ns"]
-            )
-        head = ["LDA moments", "seconds", "times the stream's speed", "per nonzero and pass"]
-        per_document = sizes["n_nonzeros"] / sizes["n_documents"]
-        two = cost_model(result, 2, sizes["n_documents"], per_document)
-        far = cost_model(result, MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS)
-        said = (
-            f"{sizes['n_documents']:,} documents, {sizes['n_nonzeros']:,} nonzeros, {sizes['n_words']:,} words, "
-            f"{sizes['n_topics']} topics, {sizes['n_partitions']} partitions. The cost model, fitted to one worker, "
-            f"says {two['computing'] + two['moving']:.3g} s for two, and for {MODEL_DOCUMENTS:.0e} documents of "
-            f"{MODEL_NONZEROS} different words on {MODEL_WORKERS} workers {far['computing'] / 60:.3g} minutes of "
-            f"computing and {far['moving'] / 60:.3g} of moving sums ({far['pair_bytes'] / 1e6:.3g} MB per partition "
-            "and pair pass)."
-        )
-        parts += [harness.markdown_table(head, rows), said]
+        parts += [_runs_table(result), _passes_table(result), _model_said(result)]
     if "parquet" in result:
         here, there = result["parquet"]["in_memory"], result["parquet"]["from_parquet"]
+        peaks = {"in memory": "", "streamed from Parquet": f"{there['peak_bytes'] / 2**20:,.0f} MiB"}
         rows = [
-            ["in memory", f"{here['seconds']:.3g} s", "1", ""],
-            [
-                "streamed from Parquet",
-                f"{there['seconds']:.3g} s",
-                f"{there['seconds'] / here['seconds']:.2f}",
-                f"{there['peak_bytes'] / 1e6:,.0f} MB",
-            ],
+            [label, *_seconds(run), f"{run['seconds'] / here['seconds']:.2f}", peak]
+            for (label, peak), run in zip(peaks.items(), (here, there), strict=True)
         ]
-        parts.append(harness.markdown_table(["the same moments, two cores", "seconds", "ratio", "peak memory"], rows))
+        head = ["the same moments, two cores", "seconds", "processor seconds", "ratio", "peak memory of the fit"]
+        parts.append(harness.markdown_table(head, rows))
     return "\n\n".join(parts)
+
+
+def _seconds(run: dict[str, Any]) -> list[str]:
+    low, high = min(run["all_seconds"]), max(run["all_seconds"])
+    return [f"{run['seconds']:.3g} ({low:.3g} to {high:.3g})", f"{run['cpu']:.3g}"]
+
+
+def _runs_table(result: dict[str, Any]) -> str:
+    sizes, runs = result["sizes"], result["moments"]
+    names = {"stream": "plain stream, one thread", "one": "one Dask worker", "two": "two Dask workers"}
+    rows = []
+    for name, label in names.items():
+        measured = runs[name]
+        per_pass = 1e9 * measured["seconds"] / (sizes["n_nonzeros"] * measured["n_passes"])
+        speeds = [f"{runs[base]['seconds'] / measured['seconds']:.2f}" for base in ("stream", "one")]
+        rows.append([label, *_seconds(measured), *speeds, f"{per_pass:.3g} ns"])
+    said = (
+        f"{sizes['n_documents']:,} documents, {sizes['n_nonzeros']:,} nonzeros, {sizes['n_words']:,} words, "
+        f"{sizes['n_topics']} topics, {sizes['n_partitions']} partitions, read from disk at each of the "
+        f"{runs['one']['n_passes']} passes; medians of {REPEATS} runs and their range."
+    )
+    speed = ["times the stream's speed", "times one worker's"]
+    head = ["LDA moments", "seconds", "processor seconds", *speed, "per nonzero and pass"]
+    return f"{said}\n\n{harness.markdown_table(head, rows)}"
+
+
+def _passes_table(result: dict[str, Any]) -> str:
+    runs, rows = result["moments"], []
+    for name, label in PASSES.items():
+        means = [float(np.mean(runs[run]["passes"][name])) for run in ("stream", "one", "two")]
+        moved = [f"{runs['one'][kind][name] / 1e6:.3g} MB" for kind in ("sent_bytes", "returned_bytes")]
+        per_nonzero = f"{1e9 * means[1] / result['sizes']['n_nonzeros']:.3g} ns"
+        rows.append([label, *(f"{mean:.3g} s" for mean in means), per_nonzero, *moved])
+    rest = [runs[run]["seconds"] - sum(map(sum, runs[run]["passes"].values())) for run in ("stream", "one", "two")]
+    rows.append(["the rest, here", *(f"{seconds:.3g} s" for seconds in rest), "", "", ""])
+    head = ["pass", "stream", "one worker", "two workers", "one worker, per nonzero"]
+    return harness.markdown_table([*head, "to every worker", "back from every partition"], rows)
+
+
+def _model_said(result: dict[str, Any]) -> str:
+    sizes, two = result["sizes"], result["moments"]["two"]
+    near = cost_model(result, 2, sizes["n_documents"], sizes["n_nonzeros"] / sizes["n_documents"], two["link"])
+    far = cost_model(result, MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS, NETWORK)
+    predicted = near["computing"] + near["here"] + near["moving"]
+    left = " and ".join(f"{size / 1e6:.3g}" for size in two["left_bytes"])
+    return (
+        f"The cost model, fitted to one worker, says {predicted:.3g} s for two, at the {two['link'] / 1e6:,.0f} MB/s "
+        f"measured between the processes; {two['seconds']:.3g} s were measured "
+        f"({100 * (predicted / two['seconds'] - 1):+.0f} %). It says that {near['left_bytes'] / 1e6:.3g} MB of sums "
+        f"leave each of them to be merged; {left} MB left them in all, the result included. For "
+        f"{MODEL_DOCUMENTS:.0e} documents of {MODEL_NONZEROS} different words on {MODEL_WORKERS} workers of one thread "
+        f"it says {far['computing'] / 60:.3g} minutes of computing, {far['moving'] / 60:.3g} of moving sums "
+        f"({far['left_bytes'] / 1e9:.3g} GB out of every worker at {NETWORK / 1e6:.0f} MB/s) and {far['here']:.2g} "
+        "seconds here. Larger partitions move less in proportion."
+    )
 
 
 def report(result: dict[str, Any]) -> None:
