@@ -14,9 +14,10 @@ from typing import Any
 from odeco.persistence import load_with_metadata, save
 from odeco.sources import as_source
 from odeco.sources.dense import as_dense_source
+from odeco.sources.tables import open_table
 
 _STREAMS = ("_word_stream", "_stream")
-MODELS = ("LatentDirichletAllocation", "SingleTopicModel", "GaussianMixture", "ICA")
+MODELS = ("LatentDirichletAllocation", "SingleTopicModel", "GaussianMixture", "ProductMixture", "ICA")
 
 
 def make_basis(model: Any, sample: Any) -> Any:
@@ -24,9 +25,11 @@ def make_basis(model: Any, sample: Any) -> Any:
 
     Parameters
     ----------
-    model : LatentDirichletAllocation, SingleTopicModel, GaussianMixture (spheres) or ICA
+    model : LatentDirichletAllocation, SingleTopicModel, GaussianMixture, ProductMixture or ICA
+        Gaussians of full or shared covariances are given those of the moments, spheres: only "diag" has its own.
     sample : anything that `partial_fit` takes
-        Some thousand rows, drawn at random from all: directions that it lacks are lost to the parts.
+        Some thousand rows, drawn at random from all: directions that it lacks are lost to the parts, and labels that it
+        lacks are an error in them.
     """
     started = type(model)(**model.get_params())
     _check(started)
@@ -37,11 +40,15 @@ def add_moments(basis: Any, X: Any) -> Any:
     """A copy of a model that has a basis, with the rows of X added to its sums; nothing is estimated yet."""
     part = deepcopy(basis)
     stream = _stream(part)
-    source = as_source(X) if hasattr(part, "_word_stream") else as_dense_source(X)
+    schema = getattr(stream, "schema", None)
+    if hasattr(part, "_word_stream"):
+        source: Any = as_source(X)
+    else:
+        source = as_dense_source(X) if schema is None else open_table(X, schema=schema)
     if source.n_features != stream.n_features:
         raise ValueError(f"X has {source.n_features} features, but the basis has {stream.n_features}.")
     for batch in source:
-        stream.update(batch)
+        (stream.update if schema is None else stream.push)(batch)
     stream.settle()
     return part
 
@@ -101,8 +108,6 @@ def _stream(model: Any) -> Any:
     for name in _STREAMS:
         if hasattr(model, name):
             stream = getattr(model, name)
-            if not hasattr(stream, "emptied"):
-                raise ValueError(f"{model!r} keeps rows, not sums on a basis: use spheres for moments that are shared.")
             return stream
     raise ValueError(f"{type(model).__name__} has no moments: make a basis from a sample first.")
 

@@ -68,3 +68,14 @@ def crowd():
     lost = rng.random(labels.shape) < 0.5
     lost[np.arange(2000), rng.integers(9, size=2000)] = False
     return np.where(lost, -1, labels)
+
+
+@pytest.fixture(scope="session")
+def views():
+    """3,000 samples of 3 components in three views: measurements, 0 and 1, and sparse counts."""
+    rng = np.random.default_rng(4)
+    h = rng.choice(3, 3000, p=[0.5, 0.3, 0.2])
+    numbers = 2 * rng.standard_normal((3, 5))[h] + rng.standard_normal((3000, 5))
+    answers = (rng.random((3000, 8)) < rng.random((3, 8))[h]).astype(float)
+    counts = sparse.csr_array(rng.poisson(3 * rng.gamma(0.5, size=(3, 6))[h]).astype(float))
+    return [numbers, answers, counts]

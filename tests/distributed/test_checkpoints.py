@@ -13,7 +13,15 @@ import dask.bag as db
 import numpy as np
 import pytest
 
-from odeco import ICA, GaussianMixture, LatentDirichletAllocation, ProductMixture, SingleTopicModel
+from odeco import (
+    ICA,
+    DawidSkene,
+    GaussianMixture,
+    LatentDirichletAllocation,
+    MultiViewMixture,
+    ProductMixture,
+    SingleTopicModel,
+)
 from odeco.exceptions import CheckpointWarning, ModelFileError
 from odeco.sources import as_source, checkpointed, out_of_core
 from odeco.sources.dense import as_dense_source
@@ -59,21 +67,31 @@ CASES = [
     (GaussianMixture(4, "diag", random_state=0), "means_"),
     (ProductMixture(3, family="gaussian", random_state=0, tol=1e-3), "means_"),
     (ICA(3, random_state=0, refine=None), "mixing_"),
+    (MultiViewMixture(3, random_state=0), "weights_"),
+    (DawidSkene(3, random_state=0), "confusion_"),
 ]
 
 
+# Enough for a pass or two.
+N_CHUNKS = {ICA: 18, ProductMixture: 85, GaussianMixture: 25, MultiViewMixture: 25, DawidSkene: 35}
+
+
 @pytest.mark.parametrize(("model", "learned"), CASES, ids=lambda value: str(value)[:40])
-def test_a_fit_that_is_interrupted_ends_as_if_it_had_not_been(model, learned, rows, documents, tmp_path):
+def test_a_fit_that_is_interrupted_ends_as_if_it_had_not_been(model, learned, rows, documents, views, crowd, tmp_path):
     topics = isinstance(model, (LatentDirichletAllocation, SingleTopicModel))
     chunks = documents if topics else rows
+    if isinstance(model, MultiViewMixture):
+        chunks = [[view[low : low + 300] for view in views] for low in range(0, 3000, 300)]
+    if isinstance(model, DawidSkene):
+        chunks = [crowd[low : low + 200] for low in range(0, 2000, 200)]
 
     def opened(read):
-        if isinstance(model, ProductMixture):
+        if isinstance(model, (ProductMixture, MultiViewMixture, DawidSkene)):
             return read
         return as_source(read, 200) if topics else as_dense_source(read, 300)
 
     whole = getattr(type(model)(**model.get_params()).fit(out_of_core(opened(lambda: iter(chunks)))), learned)
-    n_chunks = {ICA: 18, ProductMixture: 85, GaussianMixture: 25}.get(type(model), 45)  # enough for a pass or two
+    n_chunks = N_CHUNKS.get(type(model), 45)
     for attempt in range(30):
         try:
             with checkpointed(opened(dying(chunks, n_chunks)), tmp_path / "run", seconds=0) as data:

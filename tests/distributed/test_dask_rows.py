@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from odeco import ICA, GaussianMixture, MultiViewMixture, ProductMixture
+from odeco import ICA, GaussianMixture, ProductMixture
 from odeco.exceptions import MomentWarning
 from odeco.sources import out_of_core, partitions
 
@@ -161,25 +161,3 @@ def test_rows_do_not_travel(points, signals, table, monkeypatch):
     assert set(once) >= {"SecondMoments", "VectorMoments", "PosteriorSums", "FourthMoments", "ProductTriples"}
     d, k = points.shape[1], 4
     assert once["VectorMoments"] <= 8 * (k**3 + k**2 + k + d + 10)
-
-
-@pytest.mark.parametrize("refine", [None, "auto"])
-def test_views(refine):
-    rng = np.random.default_rng(4)
-    h = rng.choice(3, 3000, p=[0.5, 0.3, 0.2])
-    views = [3 * rng.standard_normal((3, d))[h] + rng.standard_normal((3000, d)) for d in (4, 5, 6)]
-    chunks = (1200, 0, 1, 1799)
-    spread = [da.from_array(view, chunks=(chunks, view.shape[1])) for view in views]
-    model = MultiViewMixture(3, refine=refine, random_state=0)
-    means = model.fit(spread).means_
-    labels = model.predict(spread)
-    assert isinstance(labels, da.Array)
-    np.testing.assert_array_equal(labels.compute(), model.predict(views))
-    here = model.fit(lambda: iter([[view[:1500] for view in views], [view[1500:] for view in views]]))
-    for mean, other in zip(means, here.means_, strict=True):
-        np.testing.assert_allclose(mean, other, atol=TOLERANCE)
-    weights = rng.integers(0, 3, 3000).astype(float)
-    weighed = model.fit(spread, sample_weight=weights).weights_
-    np.testing.assert_allclose(weighed, model.fit(views, sample_weight=weights).weights_, atol=1e-9)
-    with pytest.raises(ValueError, match="same chunks of rows"):
-        model.fit([spread[0], spread[1], spread[2].rechunk((500, -1))])

@@ -5,10 +5,18 @@ from __future__ import annotations
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import odeco
-from odeco import ICA, GaussianMixture, LatentDirichletAllocation, ProductMixture, SingleTopicModel
+from odeco import (
+    ICA,
+    GaussianMixture,
+    LatentDirichletAllocation,
+    MultiViewMixture,
+    ProductMixture,
+    SingleTopicModel,
+)
 from odeco.shared_moments import (
     add_moments,
     fit_moments,
@@ -26,18 +34,36 @@ def points():
     return 4 * rng.standard_normal((4, 6))[rng.choice(4, 3000)] + rng.standard_normal((3000, 6))
 
 
+@pytest.fixture(scope="module")
+def answers():
+    """A survey: labels, 0/1 answers and counts, some of them missing; few rows are distinct."""
+    rng = np.random.default_rng(1)
+    h = rng.choice(3, 3000, p=[0.5, 0.3, 0.2])
+    frame = pd.DataFrame((rng.random((3000, 5)) < rng.random((3, 5))[h]).astype(float), columns=list("abcde"))
+    frame["visits"] = rng.poisson(np.array([1.0, 4.0, 9.0])[h]).astype(float)
+    for name in ("colour", "place"):
+        kept = rng.random(3000) < 0.7
+        frame[name] = np.array(["x", "y", "z"])[np.where(kept, h, rng.integers(3, size=3000))]
+    frame.loc[rng.random(3000) < 0.05, "a"] = np.nan
+    return frame
+
+
 CASES = [
     (LatentDirichletAllocation(5, random_state=0), "components_"),
     (SingleTopicModel(5, random_state=0), "components_"),
     (GaussianMixture(4, random_state=0), "means_"),
+    (GaussianMixture(4, "diag", random_state=0), "covariances_"),
+    (ProductMixture(4, family="gaussian", random_state=0), "means_"),
+    (ProductMixture(3, random_state=0), "probabilities_"),
     (ICA(3, random_state=0), "mixing_"),
 ]
 
 
 @pytest.mark.parametrize(("model", "learned"), CASES, ids=lambda value: str(value)[:30])
 @pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")  # of what few rows tell; not what is tested
-def test_files_that_are_merged_give_what_partial_fit_gives(model, learned, corpus, points, tmp_path):
+def test_files_that_are_merged_give_what_partial_fit_gives(model, learned, corpus, points, answers, tmp_path):
     rows = corpus if hasattr(model, "word_scale") else points
+    rows = answers if learned == "probabilities_" else rows
     basis = make_basis(model, rows[::3])
     assert n_rows(basis) == 0
     once = deepcopy(basis).partial_fit(rows[:1000]).partial_fit(rows[1000:])  # on the same basis
@@ -49,17 +75,21 @@ def test_files_that_are_merged_give_what_partial_fit_gives(model, learned, corpu
     assert n_rows(merged) == rows.shape[0]
     fitted = fit_moments(merged)
     # Sums in another order; those of topics are of products in single precision.
-    np.testing.assert_allclose(getattr(fitted, learned), getattr(once, learned), atol=1e-6)
+    for found, expected in zip(getattr(fitted, learned), getattr(once, learned), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
     assert "moments" in fitted.diagnostics_.method or "cumulants" in fitted.diagnostics_.method
     # Rows do not lie in the files: a part of 1,299 rows has no more than sums of a second thread over one of a row.
     sizes = [(tmp_path / f"{name}.odeco-moments").stat().st_size for name in "abc"]
     assert max(sizes) - min(sizes) < 20_000
     odeco.save(fitted, tmp_path / "model.odeco")
-    np.testing.assert_array_equal(getattr(odeco.load(tmp_path / "model.odeco"), learned), getattr(fitted, learned))
+    for found, expected in zip(
+        getattr(odeco.load(tmp_path / "model.odeco"), learned), getattr(fitted, learned), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")
-def test_what_does_not_fit_together_is_refused(corpus, points, tmp_path):
+def test_what_does_not_fit_together_is_refused(corpus, points, answers, tmp_path):
     model = GaussianMixture(4, random_state=0)
     first = add_moments(make_basis(model, points[:1000]), points)
     with pytest.raises(ValueError, match="part 2 cannot be added to the first: .*different"):
@@ -69,7 +99,20 @@ def test_what_does_not_fit_together_is_refused(corpus, points, tmp_path):
     with pytest.raises(ValueError, match="X has 5 features, but the basis has 6"):
         add_moments(first, points[:, :5])
     with pytest.raises(ValueError, match="kept of LatentDirichletAllocation"):
-        make_basis(ProductMixture(2), points)
+        make_basis(MultiViewMixture(2), points)
+    table = ProductMixture(3, random_state=0)
+    basis = make_basis(table, answers[:1000])
+    with pytest.raises(ValueError, match="part 2 cannot be added to the first: .*different"):
+        merge_moments([add_moments(basis, answers), add_moments(make_basis(table, answers[1000:2000]), answers)])
+    with pytest.raises(ValueError, match="different columns"):
+        named = make_basis(table, answers[:1000].replace("x", "w"))
+        merge_moments([basis, named])
+    with pytest.raises(ValueError, match="'new'"):
+        add_moments(basis, answers.assign(colour="new"))
+    with pytest.raises(ValueError, match="columns|features"):
+        add_moments(basis, answers[["a", "b"]])
+    with pytest.raises(ValueError, match="n_samples=0 is smaller than n_components=3"):
+        fit_moments(basis)
     with pytest.raises(ValueError, match="make a basis from a sample first"):
         add_moments(model, points)
     with pytest.raises(ValueError, match="nothing to merge"):

@@ -145,7 +145,7 @@ def _register(model: Model) -> None:
     basis_app.command(model.name, help=f"A basis for: {model.summary}", short_help=model.summary)(command)
 
 
-for _name in ("lda", "single-topic", "gaussian-mixture", "ica"):
+for _name in ("lda", "single-topic", "gaussian-mixture", "product-mixture", "ica"):
     _register(MODELS[_name])
 app.command("compute")(interruptible(compute))
 app.command("merge")(interruptible(merge))

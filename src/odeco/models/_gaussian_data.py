@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models._gaussian_moments import SphericalMoments
+from odeco.models._shared_basis import SharedBasis
 from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.cumulants import SecondMoments
 from odeco.moments.vectors import (
@@ -219,7 +220,7 @@ def some_points(problem: Problem, step: int) -> Points:
     return Points(batches, description.mean, np.float64, description.dimension, kept={})
 
 
-class Stream:
+class Stream(SharedBasis):
     """Moments of rows that arrive in chunks and are not kept.
 
     The first rows, as many whatever the chunks, fix an origin and a basis of leading directions with slack. All rows,
@@ -248,21 +249,15 @@ class Stream:
             self._sums.update(waiting)
             self._blocks = FixedBlocks(self._blocks.size)
 
-    def emptied(self) -> Stream:
-        """A stream on the same basis without any rows."""
-        self.settle()
-        if self._sums is None:
-            raise ValueError("no samples have been seen yet.")
+    def _emptied(self) -> Stream:
+        assert self._sums is not None
         empty = Stream(self.n_features, self.n_components)
         empty._sums = VectorMoments(np.asarray(self._sums.basis), self._sums.shift)
         return empty
 
-    def merge(self, other: Stream) -> None:
-        """Add the rows of a stream on the same basis."""
-        self.settle()
-        other.settle()
-        if self._sums is None or other._sums is None:
-            raise ValueError("streams without a basis cannot be merged: make one from a sample first.")
+    def _merge(self, other: Stream) -> None:
+        assert self._sums is not None
+        assert other._sums is not None
         self._sums.merge(other._sums)
         self.n += other.n
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from odeco.models._ica_solve import Task
 from odeco.models._ica_whitening import Whitening, choose_whitening
+from odeco.models._shared_basis import SharedBasis
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows, join_batches
 from odeco.tensors import ExplicitTensor, SymmetricTensor
@@ -182,7 +183,7 @@ def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
     return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / part.shape[0])) / part.shape[1]))
 
 
-class Stream:
+class Stream(SharedBasis):
     """Moments of samples that arrive in chunks and are not kept.
 
     The first samples, a fixed number whatever the chunks, are held back to choose where moments are taken about and,
@@ -212,23 +213,17 @@ class Stream:
             for moments in self._sums:
                 moments.update(batch)
 
-    def emptied(self) -> Stream:
-        """A stream on the same basis without any samples."""
-        self.settle()
-        if self._sums is None:
-            raise ValueError("no samples have been seen yet.")
+    def _emptied(self) -> Stream:
+        assert self._sums is not None
         second, fourth = self._sums
         empty = copy(self)
         assert fourth.basis is not None
         empty._sums = SecondMoments(self.n_features, second.shift), FourthMoments(fourth.basis, fourth.shift)
         return empty
 
-    def merge(self, other: Stream) -> None:
-        """Add the samples of a stream on the same basis."""
-        self.settle()
-        other.settle()
-        if self._sums is None or other._sums is None:
-            raise ValueError("streams without a basis cannot be merged: make one from a sample first.")
+    def _merge(self, other: Stream) -> None:
+        assert self._sums is not None
+        assert other._sums is not None
         for moments, others in zip(self._sums, other._sums, strict=True):
             moments.merge(others)
 

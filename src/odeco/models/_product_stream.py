@@ -7,7 +7,7 @@ after that only add to sums on those directions; tables with few distinct rows g
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from odeco.models._product_moments import explicit_pairs, first_look, implicit_pairs, one_component, summarize
 from odeco.models._product_solve import ProductStart, Summary, WhiteTriples, solve_triples
 from odeco.models._product_table import DistinctRows, distinct_rows
+from odeco.models._shared_basis import SharedBasis
 from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.products import MOST_EXPLICIT, ProductMarginals, ProductPairs, ProductTriples
 from odeco.sources.dense import DenseBatch, DenseSource
@@ -31,7 +32,7 @@ _BLOCK = 4096
 _FILLS = 20
 
 
-class ProductStream:
+class ProductStream(SharedBasis):
     """Rows that arrive in chunks."""
 
     def __init__(self, n_components: int, family: Any, n_held: int, names: Any, seed: int) -> None:
@@ -48,6 +49,36 @@ class ProductStream:
         return int(self._held[0][0].shape[1]) if self.schema is None else len(self.schema)
 
     @property
+    def n(self) -> int:
+        """Rows so far."""
+        return self.n_rows
+
+    @property
+    def started(self) -> bool:
+        return self._sums is not None
+
+    def settle(self) -> None:
+        if self._sums is None and self._held:
+            self._begin()
+        if self._sums is not None:
+            self._sums.settle()
+        self.distinct = None  # they are rows
+
+    def _emptied(self) -> ProductStream:
+        assert self._sums is not None
+        empty = copy(self)
+        empty._sums, empty.n_rows = self._sums.emptied(), 0
+        return empty
+
+    def _merge(self, other: ProductStream) -> None:
+        assert self._sums is not None
+        assert other._sums is not None
+        if _columns(self.schema) != _columns(other.schema):
+            raise ValueError("cannot merge moments of different columns: make the basis once, then split the data.")
+        self._sums.merge(other._sums)
+        self.n_rows += other.n_rows
+
+    @property
     def complete(self) -> bool:
         """Whether all rows so far are held, as rows or as counts."""
         return self._sums is None or self.distinct is not None
@@ -56,8 +87,8 @@ class ProductStream:
         """Add a chunk; `rows` is an array or DataFrame that the stream may keep."""
         n = rows.shape[0]
         room = self.n_held - self.n_rows if self._sums is None else 0
-        self.n_rows += n
         if self._sums is None:
+            self.n_rows += min(n, room)
             self._held.append((_cut(rows, 0, room), None if weights is None else weights[:room]))
             if n <= room:
                 return
@@ -65,9 +96,14 @@ class ProductStream:
             rows, weights = _cut(rows, room, n), None if weights is None else weights[room:]
         assert self._sums is not None
         assert self.schema is not None
-        values = self.schema.read(rows)
-        self._sums.push(DenseBatch(values, weights))
-        self._count(values, weights)
+        self.push(DenseBatch(self.schema.read(rows), weights))
+
+    def push(self, batch: DenseBatch) -> None:
+        """Add rows as the schema reads them, where there is one."""
+        assert self._sums is not None
+        self.n_rows += len(batch)
+        self._sums.push(batch)
+        self._count(np.asarray(batch.rows, dtype=np.float64), batch.weights)
 
     def table(self) -> tuple[Schema, DenseSource]:
         """All rows, where they are held."""
@@ -125,8 +161,27 @@ class _Sums:
             self.reference = summarize(marginals, marginals.variance)
             known = implicit_pairs(source, self.reference)
         self.basis = completed_range(known, rank, rank + 10, rng, max_iter=30)[1]
+        self._clear()
+
+    def _clear(self) -> None:
         self._triples = ProductTriples(self.reference.features, self.reference.table(self.basis))
         self._blocks = FixedBlocks(_BLOCK)
+
+    def emptied(self) -> _Sums:
+        """The same directions without any rows."""
+        empty = copy(self)
+        empty._clear()
+        return empty
+
+    def settle(self) -> None:
+        """Add the rows that wait for a block."""
+        if self._blocks.waiting is not None:
+            self._triples.update(self._blocks.waiting)
+            self._blocks = FixedBlocks(_BLOCK)
+
+    def merge(self, other: _Sums) -> None:
+        """Add the sums of other rows, none of which wait."""
+        self._triples.merge(other._triples)
 
     def push(self, batch: DenseBatch) -> None:
         for block in self._blocks.push(batch):
@@ -177,6 +232,10 @@ class _Sums:
         inside = own.filled(within / shares[rows]) @ self.basis
         middle = triples.projected / triples.weight
         return np.asarray(cross - np.outer(shift, middle) - inside)
+
+
+def _columns(schema: Schema | None) -> list[tuple[str, list[Any]]]:
+    return [] if schema is None else [(column.family, list(column.categories)) for column in schema.columns]
 
 
 def _cut(rows: Any, start: int, stop: int) -> Any:

@@ -12,6 +12,7 @@ from odeco.models._view_moments import column_scale
 from odeco.models._view_stream import join_views
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import PosteriorSums, ViewDensities, ViewModel, ViewParameters, maximize
+from odeco.sources.partitions import Partitioned
 from odeco.sources.views import ViewBatch, ViewSource
 
 Floats = NDArray[np.float64]
@@ -54,13 +55,14 @@ def clusters_as_components(
 def _first_samples(source: ViewSource, n_samples: int) -> ViewBatch:
     """Every m-th sample, about 5,000 in all."""
     step = max(1, n_samples // _SAMPLE)
+    if isinstance(source, Partitioned):  # no more than these travel
+        return join_views(source.only(np.arange(0, source.n_rows, step)).collect())
     kept, seen = [], 0
     for batch in source:
         rows = np.arange((-seen) % step, len(batch), step)
         seen += len(batch)
         if rows.size:
-            weights = None if batch.weights is None else batch.weights[rows]
-            kept.append(ViewBatch(tuple(block[rows] for block in batch.blocks), weights))
+            kept.append(batch.take(rows))
     return join_views(kept)
 
 

@@ -64,6 +64,16 @@ class ViewKinds:
         self._least_sum = np.minimum(self._least_sum, other._least_sum)
         self._most_sum = np.maximum(self._most_sum, other._most_sum)
 
+    @property
+    def flags(self) -> list[Any]:
+        """All that was seen, as numbers of which the largest counts."""
+        return [~self.positive, ~self.whole, ~self.binary, self.sparse, -self._least_sum, self._most_sum]
+
+    @flags.setter
+    def flags(self, values: list[Any]) -> None:
+        negative, broken, more, self.sparse, least, self._most_sum = values
+        self.positive, self.whole, self.binary, self._least_sum = ~negative, ~broken, ~more, -least
+
     def row_sum(self, view: int) -> float | None:
         """The sum of every row of a view of counts, None where they differ."""
         same = self.whole[view] and self._least_sum[view] == self._most_sum[view]

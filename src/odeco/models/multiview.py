@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from odeco.models._view_likelihoods import ViewKinds, em_start, view_model, with
 from odeco.models._view_moments import ViewSolution, column_scale, solve_columns
 from odeco.models._view_stream import ViewStream
 from odeco.models.mixture_base import MixtureEstimator, check_choice, check_enough, check_integer, check_number
+from odeco.moments.base import Additive
 from odeco.moments.views import ColumnSums
 from odeco.refinement.loop import Trace
 from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
@@ -110,7 +111,8 @@ class MultiViewMixture(MixtureEstimator):
         Parameters
         ----------
         X : list [X1, X2, X3, ...] of arrays, sparse matrices or DataFrames with the same rows, or batches of such lists
-            Batches: a list of lists, or a function that returns a new iterator over lists at each call.
+            Batches: a list of lists, or a function that returns a new iterator over lists at each call. A list of Dask
+            collections with the same chunks of rows, or ``from_spark(frame, ["first", "second", "third"])``.
         y : ignored
         sample_weight : (n,) array, optional
         """
@@ -318,23 +320,40 @@ class MultiViewMixture(MixtureEstimator):
 
 def _look(source: ViewSource) -> tuple[ColumnSums, ViewKinds]:
     """The first pass: columns, and what the values are like."""
-    look = sum_batches(source, lambda: _Look(source.widths))
+    look = sum_batches(source, lambda: ViewLook(source.head))
     return look.columns, look.kinds
 
 
-class _Look:
-    """Both at once, for threads to share the batches."""
+class ViewLook(Additive):
+    """Both at once, for threads and machines to share the batches."""
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        self.columns, self.kinds = ColumnSums(widths), ViewKinds(len(widths))
+    _sums: ClassVar[tuple[str, ...]] = ("totals",)
+    _maxima: ClassVar[tuple[str, ...]] = ("flags",)
+
+    def __init__(self, head: ViewBatch) -> None:
+        self.columns, self.kinds = ColumnSums(head.widths, head), ViewKinds(len(head.widths))
+
+    @property
+    def totals(self) -> list[Any]:
+        """What adds up."""
+        return self.columns.totals
+
+    @totals.setter
+    def totals(self, values: list[Any]) -> None:
+        self.columns.totals = values
+
+    @property
+    def flags(self) -> list[Any]:
+        """What is largest."""
+        return self.kinds.flags
+
+    @flags.setter
+    def flags(self, values: list[Any]) -> None:
+        self.kinds.flags = values
 
     def update(self, batch: ViewBatch) -> None:
         self.columns.update(batch)
         self.kinds.update(batch)
-
-    def merge(self, other: Self) -> None:
-        self.columns.merge(other.columns)
-        self.kinds.merge(other.kinds)
 
 
 def _check_widths(views: ViewBatch | ViewSource, widths: tuple[int, ...]) -> None:

@@ -157,6 +157,11 @@ class ProductMixture(MixtureEstimator):
             names = getattr(self, "feature_names_in_", None)
             stream = self._stream = ProductStream(options.n_components, self.family, self.basis_size, names, seed)
         stream.update(X, weights)
+        return self._read_moments(stream)
+
+    def _read_moments(self, stream: ProductStream) -> Self:
+        """The estimate of all rows that a stream has seen: the fit to them as long as they are held."""
+        options = self._options()
         if stream.complete:
             schema, source = stream.table()
             if stream.n_rows >= options.n_components:
@@ -164,6 +169,7 @@ class ProductMixture(MixtureEstimator):
                 return self
             fitted = wait_for_rows(source, schema, options, f"{stream.n_rows} so far.")
         else:
+            check_enough(stream.n_rows, options.n_components)
             assert stream.schema is not None
             schema = stream.schema
             fitted = fit_stream(stream.start(as_generator(self.random_state)), schema, options)

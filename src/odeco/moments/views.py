@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,17 +111,17 @@ class ViewBasis:
 class ColumnSums:
     """First and second moments of every column, about given shifts (zeros for sparse views)."""
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    def __init__(self, widths: Sequence[int], first: ViewBatch | None = None) -> None:
         self.widths = tuple(widths)
         self.n, self.weight = 0, 0.0
-        self._shifts: list[Floats] | None = None
+        self._shifts: list[Floats] | None = None if first is None else _shifts_of(first)
         self._sums = [np.zeros(d) for d in widths]
         self._squares = [np.zeros(d) for d in widths]
 
     def update(self, batch: ViewBatch) -> Self:
-        """Add the samples of a batch; the first one chooses the shifts."""
+        """Add the samples of a batch; the first one chooses the shifts, unless they were given."""
         if self._shifts is None:
-            self._shifts = [np.zeros(b.shape[1]) if sparse.issparse(b) else b[0].astype(float) for b in batch.blocks]
+            self._shifts = _shifts_of(batch)
         weights = batch.row_weights()
         for t, block in enumerate(batch.blocks):
             if sparse.issparse(block):
@@ -152,6 +152,15 @@ class ColumnSums:
         return self
 
     @property
+    def totals(self) -> list[Any]:
+        """All that adds up, for sums about the same shifts."""
+        return [self.n, self.weight, self._sums, self._squares]
+
+    @totals.setter
+    def totals(self, values: list[Any]) -> None:
+        self.n, self.weight, self._sums, self._squares = values
+
+    @property
     def means(self) -> list[Floats]:
         """E[x_t]."""
         assert self._shifts is not None
@@ -168,6 +177,10 @@ class ColumnSums:
             noise = 1e-14 * second + 1e-30 * shift**2  # rounding of the squares, and of the column itself
             found.append(np.where(variance > noise, variance, 0.0))
         return found
+
+
+def _shifts_of(batch: ViewBatch) -> list[Floats]:
+    return [np.zeros(b.shape[1]) if sparse.issparse(b) else b[0].astype(float) for b in batch.blocks]
 
 
 class ViewPairs(Additive):

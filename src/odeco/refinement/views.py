@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.kernels.threads import sum_batches
+from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.views import Block, ViewBatch
 
@@ -191,7 +192,7 @@ def _em_step(batches: Iterable[ViewBatch], state: ViewParameters, model: ViewMod
     return maximize(sums.totals, sums.first, sums.second, model, state), objective
 
 
-class PosteriorSums:
+class PosteriorSums(Additive):
     """What the M step needs of the samples.
 
     Attributes
@@ -203,6 +204,8 @@ class PosteriorSums:
     second : one array (k, d_t) per Gaussian view, None for the others
         Sums of squares about the centers.
     """
+
+    _sums: ClassVar[tuple[str, ...]] = ("totals", "log_likelihood", "first", "second")
 
     def __init__(self, shape: ViewParameters, model: ViewModel, densities: ViewDensities) -> None:
         self._model, self._densities = model, densities
@@ -240,15 +243,6 @@ class PosteriorSums:
             else:
                 self.first[t] += values + np.outer(totals, center)
                 second += squares
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other samples."""
-        self.totals = self.totals + other.totals
-        self.log_likelihood += other.log_likelihood
-        self.first = [a + b for a, b in zip(self.first, other.first, strict=True)]
-        self.second = [
-            None if a is None or b is None else a + b for a, b in zip(self.second, other.second, strict=True)
-        ]
 
 
 def maximize(

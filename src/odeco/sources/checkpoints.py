@@ -26,8 +26,10 @@ from odeco.sources.base import Batch, Source
 from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
 from odeco.sources.kinds import Checkpointed
 from odeco.sources.partitions import PartitionedCounts, PartitionedRows
+from odeco.sources.remote import PartitionedViews
 from odeco.sources.remote_votes import PartitionedVotes
 from odeco.sources.signatures import same_signature, signature
+from odeco.sources.views import ViewSource
 from odeco.sources.votes import VoteSource
 
 KIND, VERSION = "moments checkpoint", 1
@@ -171,16 +173,38 @@ def keep_votes(source: VoteSource, given: Checkpointed) -> VoteSource:
     return CheckpointedVotes(source, Checkpoint(given.folder, given.seconds, [first.shape[1], first.indices[:100_000]]))
 
 
-class CheckpointedVotes(VoteSource):
-    """Votes whose sums are kept in a folder."""
+def keep_views(source: ViewSource, given: Checkpointed) -> ViewSource:
+    """A source of views that keeps its sums."""
+    if isinstance(source, PartitionedViews):
+        return source.keeping(Checkpoint(given.folder, given.seconds))
+    data = [(block.shape[1], np.asarray(block.sum(axis=1))) for block in next(iter(source)).blocks]
+    return CheckpointedViews(source, Checkpoint(given.folder, given.seconds, data))
+
+
+class _KeepsSums:
+    """A source whose sums are kept in a folder."""
+
+    checkpoint: Checkpoint
+
+    def add_to(self, sums: Any) -> Any:
+        """Add all batches to `sums`, which must be empty."""
+        return self.checkpoint.total(sums, lambda n: _skipped(self, n))
+
+
+class CheckpointedVotes(_KeepsSums, VoteSource):
+    """Votes whose sums are kept."""
 
     def __init__(self, source: VoteSource, checkpoint: Checkpoint) -> None:
         super().__init__(lambda: source, source.names, source.items)
         self.checkpoint = checkpoint
 
-    def add_to(self, sums: Any) -> Any:
-        """Add all items to `sums`, which must be empty."""
-        return self.checkpoint.total(sums, lambda n: _skipped(self, n))
+
+class CheckpointedViews(_KeepsSums, ViewSource):
+    """Views whose sums are kept."""
+
+    def __init__(self, source: ViewSource, checkpoint: Checkpoint) -> None:
+        super().__init__(lambda: source)
+        self.checkpoint = checkpoint
 
 
 class CheckpointedCounts(Source):
@@ -204,7 +228,7 @@ class CheckpointedCounts(Source):
         return CheckpointedCounts(self._source.map(function), self.checkpoint)
 
 
-class CheckpointedRows(OutOfCoreRows):
+class CheckpointedRows(_KeepsSums, OutOfCoreRows):
     """Dense rows whose sums are kept in a folder."""
 
     def __init__(self, source: DenseSource, checkpoint: Checkpoint, schema: Any = None) -> None:
@@ -212,9 +236,6 @@ class CheckpointedRows(OutOfCoreRows):
         self._source, self.checkpoint = source, checkpoint
         if schema is not None:
             self.schema = schema
-
-    def add_to(self, sums: Any) -> Any:
-        return self.checkpoint.total(sums, lambda n: _skipped(self, n))
 
     def map(self, function: Callable[[Any], Any]) -> OutOfCoreRows:
         return CheckpointedRows(super().map(function), self.checkpoint)

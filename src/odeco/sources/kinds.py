@@ -85,7 +85,8 @@ def checkpointed(X: Any, folder: str | os.PathLike[str], *, seconds: float = 60.
 class SparkColumn:
     """Data in a Spark DataFrame. Made by :func:`odeco.sources.spark.from_spark`.
 
-    `kind` is "vectors", "arrays", "tokens" or "numbers"; `vocabulary` are the words that are counted in token lists.
+    `kind` is "vectors", "arrays", "tokens", "numbers", "rows" or "views"; `vocabulary` are the words counted in token
+    lists.
     """
 
     frame: Any = field(repr=False)

@@ -15,7 +15,7 @@ from odeco.sources.base import Batch
 from odeco.sources.counts import as_batch, check_weights
 from odeco.sources.dask import open_dask, open_views
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, as_rows
-from odeco.sources.kinds import is_dask
+from odeco.sources.kinds import SparkColumn, are_dask, is_dask
 from odeco.sources.partitions import (
     ALL,
     Partitioned,
@@ -23,6 +23,7 @@ from odeco.sources.partitions import (
     PartitionedRows,
     Partitions,
     Piece,
+    Read,
     Rows,
     n_rows_of,
 )
@@ -56,41 +57,37 @@ class PartitionedViews(Partitioned, ViewSource):
         self.partitions, self.pieces, self.functions = partitions, None, ()
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        if self._widths is None:
-            self._widths = self.partitions.fetch(_widths, [Piece(0, ALL)])[0]
-        return self._widths
+    def head(self) -> ViewBatch:
+        if self._head is None:
+            self._head = _first(self.partitions, partial(_check_views, None))
+        return self._head
 
-    def _reader(self) -> Any:
-        return ReadViews()
-
-    def _restricted(self, pieces: Any, functions: Any) -> Any:
-        raise NotImplementedError("views are summed as they are")
+    def _reader(self) -> Read:
+        return ReadViews(partial(_check_views, self.widths), ViewBatch.take, sum(self.widths), self.functions)
 
 
-class ReadViews:
-    """Makes batches of views of a partition: none where it is empty."""
-
-    def __call__(self, partition: Any, rows: Rows) -> list[ViewBatch]:
-        """All of them."""
-        return list(self.batches(partition, rows))
+class ReadViews(Read):
+    """Makes batches of views of a partition, few enough samples in each."""
 
     def batches(self, partition: Any, rows: Rows) -> Iterator[ViewBatch]:
-        """One after the other."""
-        views, weights = partition if isinstance(partition, tuple) else (partition, None)
-        if len(views):
-            whole = views if weights is None else ViewBatch(views.blocks, weights_of(weights, len(views)))
-            yield from whole.pieces()
+        for batch in super().batches(partition, rows):
+            yield from batch.pieces()
 
 
-def _widths(partition: Any, rows: Rows) -> tuple[int, ...]:
-    found: tuple[int, ...] = (partition[0] if isinstance(partition, tuple) else partition).widths
-    return found
+def _check_views(widths: tuple[int, ...] | None, partition: Any) -> ViewBatch:
+    views, weights = partition if isinstance(partition, tuple) else (partition, None)
+    if widths is not None and views.widths != widths:
+        raise ValueError(f"partitions differ in the columns of their views: {widths}, then {views.widths}.")
+    return views if weights is None else ViewBatch(views.blocks, weights_of(weights, len(views)))
 
 
-def remote_views(views: list[Any], sample_weight: ArrayLike | None = None) -> PartitionedViews:
-    """Dask collections of the same samples, with the same chunks of rows, as a source of views."""
-    return PartitionedViews(open_views(views, sample_weight))
+def remote_views(X: Any, sample_weight: ArrayLike | None = None) -> PartitionedViews:
+    """A list of Dask collections of the same samples with the same chunks of rows, or columns of a Spark DataFrame."""
+    if are_dask(X):
+        return PartitionedViews(open_views(list(X), sample_weight))
+    if not isinstance(X, SparkColumn) or X.kind != "views":
+        raise ValueError("say which columns hold the views: odeco.sources.from_spark(frame, ['first', 'second', ...]).")
+    return PartitionedViews(open_spark(X, sample_weight)[0])
 
 
 class PartitionedTable(PartitionedRows):
@@ -177,6 +174,8 @@ def _first(partitions: Partitions, check: Callable[[Any], Any]) -> Any:
         if n_rows_of(partition) == 0:
             return None
         one = check(partition)
+        if isinstance(one, ViewBatch):
+            return one.cut(0, 1)
         return type(one)(one.counts[:1], one.lengths[:1]) if isinstance(one, Batch) else DenseBatch(one.rows[:1])
 
     for index in range(partitions.n_partitions):

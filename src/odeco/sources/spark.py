@@ -19,6 +19,7 @@ from scipy import sparse
 
 from odeco.sources.kinds import SparkColumn
 from odeco.sources.partitions import Partitions, Piece, Rows
+from odeco.sources.views import ViewBatch, as_view_batch
 
 Result = TypeVar("Result")
 
@@ -29,27 +30,39 @@ _ROWS = 4096
 
 
 def from_spark(
-    frame: Any, column: str | None = None, *, vocabulary: Sequence[str] | None = None, weight: str | None = None
+    frame: Any,
+    column: str | Sequence[str] | None = None,
+    *,
+    vocabulary: Sequence[str] | None = None,
+    weight: str | None = None,
 ) -> SparkColumn:
     """Say which column of a Spark DataFrame holds the data.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-    column : str, optional
+    column : str or list of str, optional
         Vectors of pyspark.ml (sparse or dense), arrays of numbers, or arrays of strings: lists of tokens to be counted.
-        May be left out where there is one such column; numeric columns are a table of their own.
+        May be left out where there is one such column; numeric columns are a table of their own. Several columns of
+        vectors or arrays are views of the same samples.
     vocabulary : list of str, optional
         The words that are counted, in the order of the columns of the counts; all words of the corpus, sorted, where it
         is not given (`SparkColumn.vocabulary` then is what was found, after one pass).
     weight : str, optional
         A column with the weight of each row.
     """
-    if column is not None and column not in frame.columns:
-        raise ValueError(f"column must be one of {', '.join(map(repr, frame.columns))}, got {column!r}.")
+    views = None if column is None or isinstance(column, str) else tuple(column)
+    for name in views or ([] if column is None else [str(column)]):
+        if name not in frame.columns:
+            raise ValueError(f"column must be one of {', '.join(map(repr, frame.columns))}, got {name!r}.")
     if weight is not None and weight not in frame.columns:
         raise ValueError(f"weight must be one of {', '.join(map(repr, frame.columns))}, got {weight!r}.")
-    kind, names = _find_columns(frame, column, weight)
+    if views is not None:
+        kinds = [_find_columns(frame, name, weight)[0] for name in views]
+        if "tokens" in kinds or vocabulary is not None:
+            raise ValueError("views are columns of vectors or of arrays of numbers: count tokens first.")
+        return SparkColumn(frame, views, "views", None, weight)
+    kind, names = _find_columns(frame, None if column is None else str(column), weight)
     words = tuple(vocabulary) if vocabulary is not None else None
     if kind == "tokens" and words is None:
         words = _all_words(frame, names[0])
@@ -174,12 +187,23 @@ def _block(rows: Iterable[Any], *, kind: str, vocabulary: tuple[str, ...] | None
     values = [row[:-1] if weighted else row for row in found]
     if kind == "rows":
         block: Any = np.array([tuple(row) for row in values], dtype=object).reshape(len(found), -1)
+    elif kind == "views":
+        block = _view_block(values)
     elif kind == "numbers":
         block = np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
         block = block.reshape(len(found), -1) if found else np.empty((0, 1))
     else:
         block = _stack([row[0] for row in values], kind, vocabulary)
     yield (block, np.array([row[-1] for row in found], dtype=np.float64)) if weighted else block
+
+
+def _view_block(rows: list[Any]) -> ViewBatch:
+    """The views of some samples; none of them where there are none."""
+    if not rows:
+        return ViewBatch((np.empty((0, 1)),))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    kinds = ["vectors" if hasattr(column[0], "toArray") else "arrays" for column in columns]
+    return as_view_batch([_stack(column, kind, None) for column, kind in zip(columns, kinds, strict=True)])
 
 
 def _stack(items: list[Any], kind: str, vocabulary: tuple[str, ...] | None) -> Any:

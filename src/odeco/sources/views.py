@@ -14,7 +14,7 @@ from odeco.sources.arrays import row_slice
 from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import as_rows
-from odeco.sources.kinds import are_dask
+from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_spark
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
@@ -41,6 +41,16 @@ class ViewBatch:
     def row_weights(self) -> NDArray[np.float64]:
         """The weights, ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def n_features(self) -> int:
+        """Columns of all views together."""
+        return sum(self.widths)
+
+    def take(self, rows: slice | NDArray[np.intp]) -> ViewBatch:
+        """Some of the samples."""
+        weights = None if self.weights is None else self.weights[rows]
+        return ViewBatch(tuple(block[rows] for block in self.blocks), weights)
 
     def cut(self, start: int, stop: int) -> ViewBatch:
         """The rows start to stop."""
@@ -69,19 +79,24 @@ class ViewSource:
         reiterable: bool = True,
     ) -> None:
         self._read, self._weights, self.reiterable = read, sample_weight, reiterable
-        self._widths: tuple[int, ...] | None = None
+        self._head: ViewBatch | None = None
         self._unread: Iterator[ViewBatch] | None = None
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """The numbers of columns of the views; looks at the first batch."""
-        if self._widths is None:
+    def head(self) -> ViewBatch:
+        """The first sample; looks at the first batch."""
+        if self._head is None:
             batches = self._batches()
             first = next(batches)
-            self._widths = first.widths
+            self._head = first.cut(0, 1)
             if not self.reiterable:
                 self._unread = _chain(first, batches)
-        return self._widths
+        return self._head
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of columns of the views."""
+        return self.head.widths
 
     def __iter__(self) -> Iterator[ViewBatch]:
         batches = self._unread if self._unread is not None else self._batches()
@@ -92,10 +107,12 @@ class ViewSource:
         n_seen = 0
         for item in self._read():
             batch = as_view_batch(item)
-            if self._widths is None:
-                self._widths = batch.widths
-            if batch.widths != self._widths:
-                raise ValueError(f"batches differ in the columns of their views: {self._widths}, then {batch.widths}.")
+            if self._head is None:
+                self._head = batch.cut(0, 1)
+            if batch.widths != self._head.widths:
+                raise ValueError(
+                    f"batches differ in the columns of their views: {self._head.widths}, then {batch.widths}."
+                )
             if self._weights is not None:
                 if batch.weights is not None:
                     raise ValueError("weights are given twice: by sample_weight and with the batches.")
@@ -119,17 +136,24 @@ def as_view_source(X: Any, sample_weight: ArrayLike | None = None) -> ViewSource
     X : list of three or more blocks of the same rows, or batches of such lists
         A block is an array, a scipy sparse matrix or a DataFrame. Batches: a list of lists of blocks, a function that
         returns a new iterator over lists of blocks at each call, or an iterator (read once). A batch may be a pair
-        (list of blocks, weights).
+        (list of blocks, weights). Also a list of Dask collections with the same chunks of rows, a Spark DataFrame with
+        a column for each view (`from_spark`), and any of these in `out_of_core` or `checkpointed`.
     sample_weight : (n,) array, optional
     """
     if isinstance(X, ViewSource):
         if sample_weight is not None:
             raise ValueError("sample_weight cannot be added to a source: give it to as_view_source with the data.")
         return X
-    if are_dask(X):
+    if isinstance(X, OutOfCore):  # nothing is kept of any source of views
+        return as_view_source(X.data, sample_weight)
+    if isinstance(X, Checkpointed):
+        from odeco.sources.checkpoints import keep_views
+
+        return keep_views(as_view_source(X.data, sample_weight), X)
+    if are_dask(X) or is_spark(X):
         from odeco.sources.remote import remote_views
 
-        return remote_views(list(X), sample_weight)
+        return remote_views(X, sample_weight)
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)

@@ -17,7 +17,7 @@ from scipy import sparse
 from odeco.sources.arrays import row_slice
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import NO_LABELS, CrowdLabels, Values, name_of, read_labels
-from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
+from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote, out_of_core
 
 Floats = NDArray[np.float64]
 
@@ -149,7 +149,7 @@ def open_votes(X: Any, layout: str, sample_weight: ArrayLike | None = None) -> V
     if isinstance(X, Checkpointed):
         from odeco.sources.checkpoints import keep_votes
 
-        return keep_votes(open_votes(X.data, layout, sample_weight), X)
+        return keep_votes(open_votes(out_of_core(X.data), layout, sample_weight), X)
     if isinstance(X, OutOfCore) and not is_remote(X.data):
         return _stream_votes(X.data, layout, sample_weight)
     X = X.data if isinstance(X, OutOfCore) else X
