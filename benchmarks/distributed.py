@@ -338,7 +338,7 @@ def _model_said(result: dict[str, Any]) -> str:
         f"The cost model, fitted to one worker, says {predicted:.3g} s for two, at the {two['link'] / 1e6:,.0f} MB/s "
         f"measured between the processes; {two['seconds']:.3g} s were measured "
         f"({100 * (predicted / two['seconds'] - 1):+.0f} %). It says that {near['left_bytes'] / 1e6:.3g} MB of sums "
-        f"leave each of them on average; {left} MB left them in all, the result included. For "
+        f"leave each of them on average; Dask counted {left} MB, the result included, samples not. For "
         f"{MODEL_DOCUMENTS:.0e} documents of {MODEL_NONZEROS} different words on {MODEL_WORKERS} workers of one thread "
         f"it says {far['computing'] / 60:.3g} minutes of computing, {far['moving'] / 60:.3g} of moving sums "
         f"({far['left_bytes'] / 1e9:.3g} GB out of every worker at {NETWORK / 1e6:.0f} MB/s) and {far['here']:.2g} "
