@@ -16,20 +16,21 @@ from odeco import CategoricalHMM, GaussianHMM, PoissonHMM
 from odeco.exceptions import MomentWarning
 from odeco.models import _hmm_starts, categorical_hmm
 from odeco.simulate import markov_chain
-from odeco.sources import out_of_core, partitions
+from odeco.sources import chains, checkpointed, out_of_core, partitions
+from odeco.sources.kinds import SparkColumn
 
 # Sums in double precision in another order, through Baum-Welch to convergence: 3e-15 was measured.
 TOLERANCE = 1e-9
-# Of sequences of 1 to 150 steps: none in a partition, one short one, and most of them.
-EDGES = (0, 40, 40, 41, 90, 150, 150)
+# Of 60 sequences of 1 to 150 steps: none in a partition, one short one, and most of them.
+EDGES = (0, 20, 20, 21, 40, 60, 60)
 
 
 @pytest.fixture(scope="module")
 def states():
     rng = np.random.default_rng(0)
     transmat = np.array([[0.9, 0.06, 0.04], [0.1, 0.85, 0.05], [0.05, 0.15, 0.8]])
-    lengths = rng.integers(1, 151, 150)
-    lengths[40] = 2  # a partition of its own
+    lengths = rng.integers(1, 151, 60)
+    lengths[20] = 2  # a partition of its own
     return [markov_chain(int(n), transmat, random_state=rng) for n in lengths]
 
 
@@ -69,7 +70,7 @@ def bag_of(sequences):
 
 
 def streamed(sequences):
-    return out_of_core(lambda: iter([sequences[:70], [], sequences[70:71], sequences[71:]]))
+    return out_of_core(lambda: iter([sequences[:30], [], sequences[30:31], sequences[31:]]))
 
 
 def learned(model):
@@ -87,10 +88,8 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
     stacked, lengths = np.concatenate(sequences), [len(x) for x in sequences]
     for data, given in [
         (bag_of(sequences), None),
-        ([dask.delayed(part, traverse=False) for part in cut(sequences)], None),
         (da.from_array(stacked, chunks=1000 if stacked.ndim == 1 else (1000, 1)), lengths),
         (streamed(sequences), None),
-        (out_of_core([(stacked, lengths)]), None),
     ]:
         model.fit(data, given)
         np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
@@ -100,8 +99,8 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
 
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
 def test_samples_are_the_same_wherever_the_steps_are(cases, name, monkeypatch):
-    """With samples of 1,000 and 8,000 of 11,000 steps; symbols begin with a quarter of them, where they are."""
-    monkeypatch.setattr(_hmm_starts, "SAMPLE_STEPS", 1000)
+    """With samples of 500 and 4,000 of 4,700 steps; symbols begin with a quarter of them, where they are."""
+    monkeypatch.setattr(_hmm_starts, "SAMPLE_STEPS", 500)
     monkeypatch.setattr(categorical_hmm, "_LONG", 1000)
     monkeypatch.setattr(categorical_hmm, "_MISFIT", -1.0)
     model, sequences = cases[name]
@@ -112,8 +111,8 @@ def test_samples_are_the_same_wherever_the_steps_are(cases, name, monkeypatch):
 
 
 def test_weights(cases):
-    weights = np.random.default_rng(2).integers(0, 3, 150).astype(float)
-    weights[list(range(41, 90))] = 0.0  # all of a partition
+    weights = np.random.default_rng(2).integers(0, 3, 60).astype(float)
+    weights[list(range(21, 40))] = 0.0  # all of a partition
     for name in ("symbols", "gaussian"):
         model, sequences = cases[name]
         here = learned(model.fit(sequences, sequence_weight=weights))
@@ -125,7 +124,7 @@ def test_weights(cases):
     array = da.from_array(np.concatenate(sequences), chunks=(900, -1))
     model.fit(array, [len(x) for x in sequences], sequence_weight=weights)
     np.testing.assert_allclose(learned(model), here, atol=TOLERANCE)
-    with pytest.raises(ValueError, match="one number for each of the 150 sequences"):
+    with pytest.raises(ValueError, match="one number for each of the 60 sequences"):
         model.fit(bag_of(sequences), sequence_weight=weights[1:])
     with pytest.raises(ValueError, match="sequence_weight has"):
         model.fit(streamed(sequences), sequence_weight=weights[1:])
@@ -138,7 +137,7 @@ def test_partitions_may_differ_in_dtype(cases):
     kinds = ["i1", "i8", "f8", "i4", "f4", "i2"]
     mixed = [[x.astype(kind) for x in part] for part, kind in zip(cut(sequences), kinds, strict=True)]
     expected = learned(model.fit(sequences))
-    model.fit([dask.delayed(part, traverse=False) for part in mixed])
+    model.fit([dask.delayed(part, traverse=False) for part in mixed])  # a list of partitions will do
     np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
     lists = db.from_sequence([x.tolist() for x in sequences], npartitions=4)
     np.testing.assert_allclose(learned(model.fit(lists)), expected, atol=TOLERANCE)
@@ -158,10 +157,8 @@ def test_fewer_symbols_than_states():
 
 def test_many_symbols(states, tmp_path):
     """Beyond 1,024 symbols pairs are sparse, and so they travel and are stored."""
-    from odeco.sources import checkpointed
-
     rng = np.random.default_rng(4)
-    sequences = [(400 * h + rng.integers(400, size=len(h))).astype(np.int32) for h in states]
+    sequences = [(20 * h + rng.integers(20, size=len(h))).astype(np.int32) for h in states]
     model = CategoricalHMM(3, n_features=1200, refine=None, random_state=0)
     here = learned(model.fit(sequences))
     np.testing.assert_allclose(learned(model.fit(bag_of(sequences))), here, atol=TOLERANCE)
@@ -169,6 +166,44 @@ def test_many_symbols(states, tmp_path):
         model.fit(checkpointed(bag_of(sequences), tmp_path))
         np.testing.assert_allclose(learned(model), here, atol=TOLERANCE)
     assert any(tmp_path.iterdir())
+
+
+class KilledError(Exception):
+    """What ends a fit here, where no process is killed."""
+
+
+@pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
+def test_a_fit_that_is_interrupted_ends_as_if_it_had_not_been(cases, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(chains, "BATCH_STEPS", 500)
+    model, sequences = cases[name]
+    left = 0
+
+    def dying():
+        nonlocal left
+        for low in range(0, 60, 6):
+            left -= 1
+            if left < 0:
+                raise KilledError
+            yield sequences[low : low + 6]
+
+    whole = learned(model.fit(out_of_core(lambda: iter(cut(sequences)))))
+    for attempt in range(30):
+        left = 75  # enough for what is read again, samples among it, and two or three passes more
+        try:
+            with checkpointed(dying, tmp_path / "run", seconds=0) as data:
+                model.fit(data)
+            break
+        except KilledError:
+            assert any((tmp_path / "run").iterdir())
+    assert attempt > 0
+    np.testing.assert_allclose(learned(model), whole, atol=TOLERANCE)
+    assert not (tmp_path / "run").exists()
+    model.fit(checkpointed(bag_of(sequences), tmp_path / "dask"))
+    n_files = len(list((tmp_path / "dask").iterdir()))
+    first = learned(model)
+    np.testing.assert_array_equal(learned(model.fit(checkpointed(bag_of(sequences), tmp_path / "dask"))), first)
+    np.testing.assert_allclose(first, whole, atol=TOLERANCE)
+    assert len(list((tmp_path / "dask").iterdir())) == n_files
 
 
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson, one column"])
@@ -208,7 +243,7 @@ def test_empty_sequences_keep_their_place(cases):
         found = model.predict(db.from_sequence([*gaps, np.empty(0, dtype=int)], npartitions=5)).compute()
     assert [len(x) for x in found] == [len(x) for x in gaps] + [0]
     array = da.from_array(np.concatenate(sequences), chunks=2000)
-    lengths = [0, *np.repeat([len(x) for x in sequences], 2) * np.tile([1, 0], 150), 0]
+    lengths = [0, *np.repeat([len(x) for x in sequences], 2) * np.tile([1, 0], 60), 0]
     again = model.predict(array, lengths)
     np.testing.assert_array_equal(again.compute(), model.predict(sequences))
 
@@ -229,7 +264,7 @@ def test_frames(cases):
 def test_a_sequence_is_never_cut(cases):
     model, sequences = cases["symbols"]
     one = np.concatenate(sequences)
-    array = da.from_array(one, chunks=3000)
+    array = da.from_array(one, chunks=-(-one.size // 4))
     with pytest.raises(ValueError, match=rf"one sequence of {one.size:,} steps in 4 chunks.*lengths="):
         model.fit(array)
     with pytest.raises(ValueError, match="one sequence"):
@@ -271,9 +306,11 @@ def test_what_is_refused(cases):
         model.predict(streamed(sequences))
     with pytest.raises(ValueError, match="read only once"):
         model.fit(out_of_core(iter(sequences)))
-    batches = iter([[sequences[:50]], [sequences[:49]], [sequences[:49]]])
+    batches = iter([[sequences], [sequences[1:]], [sequences[1:]]])
     with pytest.raises(ValueError, match="new iterator over the same sequences"):
         model.fit(lambda: iter(next(batches)))
+    with pytest.raises(ValueError, match="do not take Spark DataFrames.*Dask Bag"):
+        model.fit(SparkColumn(None, ("x",), "arrays"))
     gaussian = GaussianHMM(2)
     with pytest.raises(ValueError, match="differ in their number of columns: 2, then 3"):
         gaussian.fit(db.from_sequence([np.zeros((5, 2)), np.zeros((5, 3))], npartitions=2))
