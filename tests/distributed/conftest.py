@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 from odeco.simulate import lda_documents
+from odeco.sources import partitions
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +80,18 @@ def views():
     answers = (rng.random((3000, 8)) < rng.random((3, 8))[h]).astype(float)
     counts = sparse.csr_array(rng.poisson(3 * rng.gamma(0.5, size=(3, 6))[h]).astype(float))
     return [numbers, answers, counts]
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The most bytes that a task of a pass has returned, by the kind of the sums."""
+    found = {}
+    run = partitions.SumRows.__call__
+
+    def measured(self, partition, rows):
+        packed = run(self, partition, rows)
+        found[type(self.empty).__name__] = max(found.get(type(self.empty).__name__, 0), packed.nbytes)
+        return packed
+
+    monkeypatch.setattr(partitions.SumRows, "__call__", measured)
+    return found

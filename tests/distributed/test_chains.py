@@ -16,7 +16,7 @@ from odeco import CategoricalHMM, GaussianHMM, PoissonHMM
 from odeco.exceptions import MomentWarning
 from odeco.models import _hmm_starts, categorical_hmm
 from odeco.simulate import markov_chain
-from odeco.sources import chains, checkpointed, out_of_core, partitions
+from odeco.sources import chains, checkpointed, out_of_core
 from odeco.sources.kinds import SparkColumn
 
 # Sums in double precision in another order, through Baum-Welch to convergence: 3e-15 was measured.
@@ -339,17 +339,8 @@ def test_short_sequences_alone():
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
 
 
-def test_steps_do_not_travel(cases, monkeypatch):
+def test_steps_do_not_travel(cases, sent):
     """What tasks of a pass return does not grow with the data; beside it travel samples."""
-    sent = {}
-    run = partitions.SumRows.__call__
-
-    def measured(self, partition, rows):
-        packed = run(self, partition, rows)
-        sent[type(self.empty).__name__] = max(sent.get(type(self.empty).__name__, 0), packed.nbytes)
-        return packed
-
-    monkeypatch.setattr(partitions.SumRows, "__call__", measured)
 
     def measure(times):
         sent.clear()

@@ -13,7 +13,7 @@ import pytest
 
 from odeco import ICA, GaussianMixture, ProductMixture
 from odeco.exceptions import MomentWarning
-from odeco.sources import out_of_core, partitions
+from odeco.sources import out_of_core
 
 # Sums in double precision in another order, through EM to convergence: 2e-13 was measured.
 TOLERANCE = 1e-9
@@ -132,17 +132,8 @@ def test_weights(points):
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
 
 
-def test_rows_do_not_travel(points, signals, table, monkeypatch):
+def test_rows_do_not_travel(points, signals, sent):
     """What tasks of a pass return does not grow with the rows; beside it travels a sample of at most 16,384 rows."""
-    sent = {}
-    run = partitions.SumRows.__call__
-
-    def measured(self, partition, rows):
-        packed = run(self, partition, rows)
-        sent[type(self.empty).__name__] = max(sent.get(type(self.empty).__name__, 0), packed.nbytes)
-        return packed
-
-    monkeypatch.setattr(partitions.SumRows, "__call__", measured)
 
     def measure(times):
         sent.clear()
