@@ -91,8 +91,10 @@ class FeatureHMM(HiddenMarkovModel):
     def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
         extent = starts.extent_of(data)
         self._check_seen(extent.largest, extent.n_seen)
-        values = starts.steps_of(starts.held(data))[0]
-        self._check_seen(np.fmax.reduce(values, axis=0), extent.n_seen)  # a sample may miss what is seldom seen
+        values = starts.values_of(starts.sample_of(data, 8 * starts.SAMPLE_STEPS))
+        if isinstance(data, Sequences) and np.isnan(np.fmax.reduce(values, axis=0)).any():
+            values = starts.values_of(data)  # a sample may miss what is seldom seen
+        self._check_seen(np.fmax.reduce(values, axis=0), extent.n_seen)
         template = self._template(values, rng)
         if self.n_components == 1:
             alone = HMMParameters(np.ones(1), np.ones((1, 1)), template)

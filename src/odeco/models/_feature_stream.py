@@ -24,4 +24,4 @@ class FeatureStream(HeadStream):
 
     def _add(self, data: Sequences) -> None:
         assert self.moments is not None
-        update_triples(self.moments.triples, *steps_of(data))
+        update_triples(self.moments.triples, len(data), lambda block: steps_of(data, block.start, block.stop))

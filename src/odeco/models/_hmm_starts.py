@@ -7,6 +7,7 @@ sample of the data, cost less than one pass over all of it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from odeco.moments.sequence_features import (
 )
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.hmm import Smoothing, baum_welch
-from odeco.sources.chains import Chains, ChainSource, Extent
+from odeco.sources.chains import BATCH_STEPS, Chains, ChainSource, Extent
 from odeco.sources.sequences import Sequences, cut_offsets, spread_steps
 
 Floats = NDArray[np.float64]
@@ -63,26 +64,36 @@ class FeatureMoments:
         return self.triples[0].basis.spectrum if self.triples else np.empty(0)
 
 
-def steps_of(data: Sequences) -> tuple[Floats, NDArray[np.bool_], Floats]:
-    """All observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing."""
-    values = data.values if data.codes is None else data.values[data.codes]
-    linked = np.ones(len(values), dtype=bool)
-    linked[data.offsets[1:] - 1] = False
-    weights = np.ones(len(values)) if data.weights is None else data.step_weights(0, len(values))
+def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """Observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing.
+
+    Of all steps, or of those from low to high: what is made here is as large as what is asked for.
+    """
+    high = len(data) if high is None else high
+    values = values_of(data, low, high)
+    linked = np.zeros(len(values), dtype=bool)
+    linked[: min(high, len(data) - 1) - low] = data.first(low + 1, min(high + 1, len(data))) == 0
+    weights = np.ones(len(values)) if data.weights is None else data.step_weights(low, high)
     missing = np.isnan(values)
     if missing.any():
         weights = np.where(missing.mean(axis=1) > 0.5, 0.0, weights)
-    return np.asarray(values, dtype=np.float64), linked, weights
+    return values, linked, weights
+
+
+def values_of(data: Sequences, low: int = 0, high: int | None = None) -> Floats:
+    """Observations of all steps, or of those from low to high."""
+    values = data.values[low:high] if data.codes is None else data.values[data.codes[low:high]]
+    return np.asarray(values, dtype=np.float64)
 
 
 def extent_of(data: Chains) -> Extent:
     """How much there is, and the bounds of each column."""
-    return data.extent if isinstance(data, ChainSource) else Extent.of(steps_of(data)[0], data.offsets, data.weights)
-
-
-def held(data: Chains) -> Sequences:
-    """Data that are here; of others a sample."""
-    return data.sample(8 * SAMPLE_STEPS) if isinstance(data, ChainSource) else data
+    if isinstance(data, ChainSource):
+        return data.extent
+    parts = range(0, len(data), BATCH_STEPS)
+    inside = [np.array([0, min(BATCH_STEPS, len(data) - low)]) for low in parts]
+    found = [Extent.of(values_of(data, low, low + cut[1]), cut, None) for low, cut in zip(parts, inside, strict=True)]
+    return replace(reduce(Extent.merge, found), n_sequences=data.n_sequences, weight=data.total_weight)
 
 
 def sample_of(data: Chains, n_steps: int) -> Sequences:
@@ -133,7 +144,7 @@ class TripleSums(Additive):
         """Add whole sequences; returns the sums."""
         if isinstance(batch, ChainSource):
             return self.update_all(batch)
-        update_triples(self.triples, *steps_of(batch))
+        update_triples(self.triples, len(batch), lambda block: steps_of(batch, block.start, block.stop))
         return self
 
 

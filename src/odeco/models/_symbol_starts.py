@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
 from odeco.models._feature_chain import recover_chain
-from odeco.models._hmm_starts import best_starts, clusters, held, sample_of
+from odeco.models._hmm_starts import SAMPLE_STEPS, best_starts, clusters, sample_of
 from odeco.models._symbol_chain import (
     ChainEstimate,
     SymbolBasis,
@@ -26,7 +26,7 @@ from odeco.moments.sequences import SymbolPairs, SymbolTriples
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
 from odeco.refinement.forward_backward import ForwardBackward
-from odeco.sources.chains import Chains
+from odeco.sources.chains import Chains, ChainSource
 
 Floats = NDArray[np.float64]
 Parameters = HMMParameters[CategoricalEmission]
@@ -109,7 +109,7 @@ def guesses(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.rand
 
 def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
     """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
-    data = held(data)
+    data = data.sample(8 * SAMPLE_STEPS) if isinstance(data, ChainSource) else data
     assert data.codes is not None
     n_segments = max(min(len(data) // _SEGMENT, 5_000), 1)
     parts = data.codes[: n_segments * (len(data) // n_segments)].reshape(n_segments, -1)

@@ -13,6 +13,7 @@ from odeco.models._feature_chain import Chain
 from odeco.models._feature_hmm import FeatureHMM
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_poisson import PoissonEmission
+from odeco.sources.chains import BATCH_STEPS
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
@@ -101,20 +102,24 @@ class PoissonHMM(FeatureHMM):
         return peer
 
     def _check_values(self, values: Floats) -> None:
-        seen = values[~np.isnan(values)]
-        if (seen < 0).any():
-            raise ValueError(f"X must hold counts, found {seen.min():g}: counts are not negative (NaN: missing).")
-        if (seen != np.floor(seen)).any():
-            found = seen[seen != np.floor(seen)][0]
-            raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
+        smallest = np.fmin.reduce(values, axis=None)
+        if smallest < 0:
+            raise ValueError(f"X must hold counts, found {smallest:g}: counts are not negative (NaN: missing).")
+        for block in _blocks(len(values)):
+            broken = values[block] > np.floor(values[block])  # false where one is missing
+            if broken.any():
+                found = values[block][broken][0]
+                raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
 
     def _packed(self, values: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Sequences:
-        """Of single counts each distinct one is kept once."""
-        if values.shape[1] == 1:
-            distinct, codes = np.unique(values[:, 0], return_inverse=True)
-            if 4 * distinct.size <= len(values):
-                return Sequences(distinct[:, None], codes.astype(np.int32), offsets, weights)
-        return Sequences(values, None, offsets, weights)
+        """Of single counts that are small each distinct one is kept once."""
+        n_counts = 1 + int(np.nan_to_num(np.fmax.reduce(values, axis=None)))
+        if values.shape[1] > 1 or 4 * n_counts > len(values):
+            return Sequences(values, None, offsets, weights)
+        codes = np.empty(len(values), dtype=np.min_scalar_type(n_counts))
+        for block in _blocks(len(values)):
+            codes[block] = np.where(np.isnan(values[block, 0]), n_counts, values[block, 0])
+        return Sequences(np.append(np.arange(n_counts), np.nan)[:, None], codes, offsets, weights)
 
     def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
         mean = np.nanmean(values, axis=0)
@@ -136,3 +141,8 @@ class PoissonHMM(FeatureHMM):
 
     def _expected_observation(self, states: Floats) -> Floats:
         return states @ self.lambdas_
+
+
+def _blocks(n: int) -> list[slice]:
+    """Steps that are looked at at a time, so that nothing of the size of the data is made."""
+    return [slice(low, low + BATCH_STEPS) for low in range(0, n, BATCH_STEPS)]

@@ -8,7 +8,7 @@ them: the triples are k x k x k, whatever d is, and cost n k^3 / BLAS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+ReadSteps = Callable[[slice], tuple[Floats, NDArray[np.bool_], Floats]]
 
 _REACH = 6.0  # deviations: what lies farther says no more than that it is far
 _BLOCK = 4096  # steps whose outer products are formed at a time
+_GROUP = 16  # blocks whose sums are kept as one, whatever the number of threads
 _FEWEST_FEATURES = 60
 _MOST_PRODUCTS = 120
 
@@ -180,7 +182,7 @@ class FeatureTriples:
 
     def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
         """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
-        update_triples([self], values, linked, weights)
+        update_triples([self], len(values), lambda block: (values[block], linked[block], weights[block]))
         return self
 
     def sums(
@@ -216,34 +218,33 @@ class FeatureTriples:
         return self.pairs / self.pair_weight, self.triples / self.triple_weight
 
 
-def update_triples(
-    all_sums: Sequence[FeatureTriples], values: Floats, linked: NDArray[np.bool_], weights: Floats
-) -> None:
-    """Add steps to triples on several bases of the same features, which are computed once; threads over blocks."""
-    from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+def update_triples(all_sums: Sequence[FeatureTriples], n_steps: int, read: ReadSteps) -> None:
+    """Add steps to triples on several bases of the same features, which are computed once; threads over blocks.
+
+    ``read(block)`` gives the steps of a slice as `FeatureTriples.update` takes them.
+    """
+    from odeco.kernels.threads import map_parts, single_threaded_blas
 
     if not all_sums:
         return
-    blocks = _blocks(len(values), 2)
-    n_parts = max(1, min(thread_count(), len(blocks)))
-    edges = np.linspace(0, len(blocks), n_parts + 1).astype(int)
+    blocks = _blocks(n_steps, 2)
 
-    def part(i: int) -> list[list[tuple[Floats, Floats, float, float]]]:
-        out = []
-        for block in blocks[edges[i] : edges[i + 1]]:
-            features, last = all_sums[0].basis.features(values[block]), block.stop == len(values)
-            projected = [sums.basis.project(features) for sums in all_sums]
-            parts = zip(all_sums, projected, strict=True)
-            out.append([sums.sums(z, linked[block], weights[block], last=last) for sums, z in parts])
-        return out
+    def group(i: int) -> list[FeatureTriples]:
+        found = [FeatureTriples(sums.basis) for sums in all_sums]
+        for block in blocks[_GROUP * i : _GROUP * (i + 1)]:
+            values, linked, weights = read(block)
+            features, last = all_sums[0].basis.features(values), block.stop == n_steps
+            for sums in found:
+                sums.add(sums.sums(sums.basis.project(features), linked, weights, last=last))
+        return found
 
     with single_threaded_blas():
-        results = [block for part_of in map_parts(part, n_parts) for block in part_of]
-    for block in results:
-        for sums, found in zip(all_sums, block, strict=True):
-            sums.add(found)
+        groups = map_parts(group, -(-len(blocks) // _GROUP))
+    for found in groups:
+        for sums, more in zip(all_sums, found, strict=True):
+            sums.merge(more)
     for sums in all_sums:
-        sums.n += len(values)
+        sums.n += n_steps
 
 
 def _blocks(n: int, overlap: int) -> list[slice]:
