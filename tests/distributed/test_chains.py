@@ -132,12 +132,16 @@ def test_weights(cases):
         model.fit(bag_of(sequences), sequence_weight=0 * weights)
 
 
-def test_partitions_may_differ_in_dtype(cases):
+def test_partitions_may_differ_in_dtype_and_kind(cases):
     model, sequences = cases["symbols"]
     kinds = ["i1", "i8", "f8", "i4", "f4", "i2"]
     mixed = [[x.astype(kind) for x in part] for part, kind in zip(cut(sequences), kinds, strict=True)]
     expected = learned(model.fit(sequences))
     model.fit([dask.delayed(part, traverse=False) for part in mixed])  # a list of partitions will do
+    np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
+    model.fit(dask.delayed(sequences, traverse=False))  # and one alone
+    np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
+    model.fit([da.from_array(x, chunks=50) for x in sequences])  # each a sequence
     np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
     lists = db.from_sequence([x.tolist() for x in sequences], npartitions=4)
     np.testing.assert_allclose(learned(model.fit(lists)), expected, atol=TOLERANCE)
@@ -298,6 +302,8 @@ def test_what_is_refused(cases):
         model.fit(db.from_sequence([np.full(3, -1)]))
     with pytest.raises(ValueError, match="lengths goes with an array"):
         model.fit(bag_of(sequences), [5])
+    with pytest.raises(ValueError, match="lengths goes with one array"):
+        model.fit([dask.delayed(sequences)], [5])
     with pytest.raises(ValueError, match="must hold integer symbols"):
         model.fit(db.from_sequence([np.array([0.5])]))
     with pytest.raises(ValueError, match="partial_fit takes sequences in memory"):

@@ -48,14 +48,32 @@ def open_chains(X: Any, lengths: ArrayLike | None, weights: Any) -> DaskPartitio
 
 def lay_out(X: Any, lengths: ArrayLike | None) -> Layout:
     """Where the sequences of a collection lie."""
+    from dask.delayed import Delayed
+
+    if isinstance(X, (list, tuple, Delayed)):
+        given = [X] if isinstance(X, Delayed) else X
+        if lengths is not None:
+            raise ValueError("lengths goes with one array or DataFrame: give partitions as lists of sequences.")
+        return Layout([_as_partition(part) for part in given])
     if hasattr(X, "to_dask_array"):  # a DataFrame or Series, whose partitions have sizes that nobody knows
         X = X.to_dask_array(lengths=True)
     if hasattr(X, "chunks") and hasattr(X, "ndim"):
         return _lay_out_array(X, lengths)
     if lengths is not None:
         raise ValueError("lengths goes with an array or DataFrame: the elements of a Bag are sequences themselves.")
-    parts = list(X) if isinstance(X, (list, tuple)) else list(X.to_delayed()) if hasattr(X, "to_delayed") else [X]
-    return Layout(parts)
+    return Layout(list(X.to_delayed()))
+
+
+def _as_partition(given: Any) -> Any:
+    """A delayed list of sequences as it is, an array as the one sequence of its partition."""
+    from dask import delayed
+    from dask.array import Array
+
+    return delayed(_alone, pure=False)(given) if isinstance(given, Array) else given
+
+
+def _alone(sequence: Any) -> list[Any]:
+    return [sequence]
 
 
 def _lay_out_array(X: Any, lengths: ArrayLike | None) -> Layout:
