@@ -152,3 +152,21 @@ def test_rows_do_not_travel(points, signals, sent):
     assert set(once) >= {"SecondMoments", "VectorMoments", "PosteriorSums", "FourthMoments", "ProductTriples"}
     d, k = points.shape[1], 4
     assert once["VectorMoments"] <= 8 * (k**3 + k**2 + k + d + 10)
+
+
+def test_rows_of_tables_do_not_travel(table, sent):
+    """The figures of docs/scaling.md; a feature for each number, three for the column of labels."""
+    found = []
+    for times in (1, 3):
+        sent.clear()
+        frame = dd.from_pandas(pd.concat([table] * times, ignore_index=True), npartitions=4)
+        ProductMixture(3, random_state=0, tol=0.1).fit(frame)
+        found.append(dict(sent))
+    assert found[0] == found[1]
+    columns, features, r = 11, 13, 2
+    marginal = features + columns + 2
+    assert found[0]["ProductPairs"] == 8 * (features**2 + columns**2 + columns * features + marginal)
+    assert found[0]["ProductTriples"] == 8 * (r**3 + 2 * features * r + r + 2 * features + marginal)
+    # Answers, labels, counts, numbers and their squares; and whether a value is there, for the columns that miss some.
+    statistics = 5 + 3 + 2 + 2 * 3 + 10
+    assert found[0]["ExpectedSums"] == 8 * (3 * (statistics + 1) + 1)

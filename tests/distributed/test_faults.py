@@ -5,43 +5,69 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from functools import partial
 from pathlib import Path
 
 import dask
 import dask.bag as db
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 
-from odeco import GaussianMixture, LatentDirichletAllocation
+from odeco import DawidSkene, GaussianMixture, LatentDirichletAllocation
 from odeco.sources import out_of_core
 
 
-def test_a_dask_worker_that_is_killed_is_replaced(corpus, tmp_path):
-    """The first task of the third block kills its own worker, once: Dask runs it again elsewhere."""
+@pytest.fixture
+def cluster():
+    """Two workers in processes of their own, and a client; what they say about their dead is not shown."""
     distributed = pytest.importorskip("distributed")
-    marker = tmp_path / "killed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": 5, "distributed.admin.log-format": ""}),
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=60
+            ) as started,
+            distributed.Client(started) as client,
+        ):
+            yield client
+
+
+def deadly(parts, marker, type_of):
+    """Parts of data; the first task that loads the third one kills its own worker, once."""
 
     @dask.delayed
     def load(index):
         if index == 2 and not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return corpus[400 * index : 400 * (index + 1)]
+        return parts[index]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the cluster about its dead worker
-        with (
-            dask.config.set({"distributed.scheduler.allowed-failures": 5, "distributed.admin.log-format": ""}),
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=60
-            ) as cluster,
-            distributed.Client(cluster),
-        ):
-            bag = db.from_delayed([load(index) for index in range(5)])
-            spread = LatentDirichletAllocation(5, refine=None, random_state=0).fit(bag.map_partitions(_as_matrix))
-    assert marker.exists()
+    return type_of([load(index) for index in range(len(parts))])
+
+
+def test_a_dask_worker_that_is_killed_is_replaced(corpus, cluster, tmp_path):
+    parts = [corpus[low : low + 400] for low in range(0, 2000, 400)]
+    bag = deadly(parts, tmp_path / "killed", db.from_delayed)
+    spread = LatentDirichletAllocation(5, refine=None, random_state=0).fit(bag.map_partitions(_as_matrix))
+    assert (tmp_path / "killed").exists()
     here = LatentDirichletAllocation(5, refine=None, random_state=0).fit(lambda: iter([corpus]))
     np.testing.assert_allclose(spread.components_, here.components_, atol=2e-6)
+
+
+def test_labels_that_are_shuffled_survive_a_killed_worker(crowd, cluster, tmp_path):
+    items, workers = np.nonzero(crowd >= 0)
+    rows = pd.DataFrame({"item": items, "worker": workers, "label": crowd[items, workers]}).sample(
+        frac=1, random_state=0
+    )
+    parts = [rows[low : low + 3000] for low in range(0, len(rows), 3000)]
+    frame = deadly(parts, tmp_path / "killed", partial(dd.from_delayed, meta=rows[:0]))
+    spread = DawidSkene(3, random_state=0).fit(frame)
+    assert (tmp_path / "killed").exists()
+    here = DawidSkene(3, random_state=0).fit(crowd)
+    np.testing.assert_allclose(spread.confusion_, here.confusion_, atol=1e-9)
 
 
 def _as_matrix(partition):

@@ -122,6 +122,33 @@ def test_what_does_not_fit_together_is_refused(corpus, points, answers, tmp_path
         read_moments(tmp_path / "model.odeco")
 
 
+def test_tables_of_two_days_by_the_command_line(answers, tmp_path, monkeypatch, capsys):
+    """Product mixtures of CSV files with labels and missing values; a label that the sample lacked is one line."""
+    from odeco.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    parts = {"sample": answers[::3], "monday": answers[:1200], "tuesday": answers[1200:]}
+    for name, part in {**parts, "new": answers[:50].assign(colour="new")}.items():
+        part.to_csv(f"{name}.csv", index=False)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["moments", *arguments, "--quiet"])
+        return ended.value.code
+
+    assert run("basis", "product-mixture", "sample.csv", "-k", "3", "--seed", "0", "-o", "shared.odeco-basis") == 0
+    for day in ("monday", "tuesday"):
+        assert run("compute", "shared.odeco-basis", f"{day}.csv", "-o", f"{day}.odeco-moments") == 0
+    assert run("fit", "monday.odeco-moments", "tuesday.odeco-moments", "-o", "classes.odeco") == 0
+    fitted = odeco.load("classes.odeco")
+    basis = read_moments("shared.odeco-basis")[0]
+    np.testing.assert_allclose(fitted.means_, deepcopy(basis).partial_fit(answers.to_numpy()).means_, atol=1e-6)
+    assert "one pass" in fitted.diagnostics_.method
+    capsys.readouterr()
+    assert run("compute", "shared.odeco-basis", "new.csv", "-o", "new.odeco-moments") == 1
+    assert "'new'" in capsys.readouterr().err
+
+
 def test_the_command_line_goes_the_whole_way(tmp_path, monkeypatch, capsys):
     """A basis from a sample, two days apart, merged and fitted; a file on another basis is one line on stderr."""
     from odeco.cli import main

@@ -239,4 +239,4 @@ def _columns(schema: Schema | None) -> list[tuple[str, list[Any]]]:
 
 
 def _cut(rows: Any, start: int, stop: int) -> Any:
-    return rows.iloc[start:stop].copy() if hasattr(rows, "iloc") else np.array(rows[start:stop])
+    return deepcopy(rows.iloc[start:stop]) if hasattr(rows, "iloc") else np.array(rows[start:stop])

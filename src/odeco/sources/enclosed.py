@@ -56,8 +56,11 @@ def _tasks_of(part: Any, graphs: dict[int, Mapping[Any, Any]]) -> dict[Any, Any]
         key = waiting.pop()
         if key not in graph or len(tasks) == _MOST_TASKS:  # the result of a task that ran before is in no graph
             return None
+        needed = get_dependencies(graph, key)
+        if key in needed:  # a future: what it stands for is in no graph either
+            return None
         tasks[key] = graph[key]
-        waiting += [other for other in get_dependencies(graph, key) if other not in tasks]
+        waiting += [other for other in needed if other not in tasks]
     return tasks
 
 
