@@ -108,6 +108,10 @@ def test_weights_travel_with_their_rows(crowd):
         DawidSkene(3).fit(dd.from_pandas(long_rows(crowd), npartitions=2), sample_weight=weights)
     with pytest.raises(ValueError, match="shape"):
         DawidSkene(3).fit(X, sample_weight=weights[1:])
+    with pytest.raises(ValueError, match="0 for every item"):
+        DawidSkene(3).fit(X, sample_weight=np.zeros(len(crowd)))
+    with pytest.raises(ValueError, match="one chunk after the other"):
+        DawidSkene(3).partial_fit(out_of_core(crowd))
 
 
 def blocks(*parts):

@@ -31,6 +31,7 @@ from odeco.moments.crowd import CrowdMoments
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, read_labels
+from odeco.sources.kinds import Checkpointed, OutOfCore
 from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
 
 Floats = NDArray[np.float64]
@@ -147,6 +148,8 @@ class DawidSkene(MixtureEstimator):
         rng = as_generator(self.random_state)
         groupings = [draw_groups(len(self.annotators_), rng) for _ in range(int(self.n_init))]  # as for a stream
         look = sum_batches(crowd, lambda: CrowdLook(groupings, len(self.given_labels_)))
+        if not look.label_counts.any():
+            raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
         with single_threaded_blas():  # matrices of the size of the classes
             starts, errors = self._starts(look, k, rng)
         if self.refine not in (None, "least-squares"):  # votes are one more start of EM, or the only one
@@ -175,6 +178,10 @@ class DawidSkene(MixtureEstimator):
         chunk); name all `annotators` in the first call unless its chunk has them all.
         """
         self._check_parameters()
+        if isinstance(X, (OutOfCore, Checkpointed)):
+            raise ValueError(
+                "partial_fit takes one chunk after the other: give data out of core or checkpointed to fit."
+            )
         stream: list[CrowdMoments] | None = getattr(self, "_stream", None)
         if stream is None:
             crowd = read_labels(X, self.layout, workers=_names(annotators), classes=_names(classes))
