@@ -126,7 +126,11 @@ class FeatureHMM(HiddenMarkovModel):
         if self.refine is None:
             return candidates or starts.cluster_starts(data, self.n_components, template, rng), report
         candidates += starts.cluster_starts(data, self.n_components, template, rng)
-        return starts.best_starts(data, candidates, rng), report
+        best, settled = starts.best_starts(data, candidates, rng)
+        if settled or len(data) < starts.LONG:
+            return best, report
+        start, spent = starts.on_a_part(data, best[0], self._chain_smoothing(), self.max_iter, self.tol)
+        return [start], replace(report, n_early=spent)
 
     def _adopt(
         self, parameters: Parameters, refined: Refined[Parameters] | None, data: Chains, report: MomentReport

@@ -38,6 +38,7 @@ _FALLBACK = " The fit starts from clusters of the observations instead."
 SAMPLE_STEPS = 20_000  # on which candidates are compared
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
+LONG = 80_000  # steps from which on Baum-Welch begins with a part of them, where that pays
 _PART = 4  # one step in so many
 _PART_PASSES = 100
 _PASSES = (5, 10)  # on the sample: for all candidates, for the better half
@@ -296,10 +297,11 @@ def _labelled(
 
 def best_starts(
     data: Chains, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
-) -> list[HMMParameters[Any]]:
-    """Candidates in order of the likelihood they reach on a sample: few passes for all, more for the better half.
+) -> tuple[list[HMMParameters[Any]], bool]:
+    """Candidates in order of the likelihood they reach on a sample, and whether the best has converged there.
 
-    With `rng`, those of which a state has died compete again with that state revived.
+    Few passes for all, more for the better half. With `rng`, those of which a state has died compete again with that
+    state revived.
     """
     sample = sample_of(data, SAMPLE_STEPS)
     survivors = candidates
@@ -309,7 +311,8 @@ def best_starts(
         survivors = [result.state for result in ranked[: max(1, len(ranked) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
             survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
-    return [_loosened(state) if len(sample) < len(data) else state for state in survivors]
+    settled = ranked[0].trace.converged
+    return [_loosened(state) if len(sample) < len(data) else state for state in survivors], settled
 
 
 def on_a_part(

@@ -145,7 +145,7 @@ def symbol_starts(
             return ordered, report
         # Hardly better than independent symbols: a saddle, or a chain whose states last long and differ little.
     others = [segments(data, n_symbols, k, smoothing, rng), *guesses(data, n_symbols, k, smoothing, rng)]
-    return best_starts(data, candidates + others), report
+    return best_starts(data, candidates + others)[0], report
 
 
 def _moment_or_window_starts(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState, as_generator
 from odeco.models._hmm_elsewhere import refuse_elsewhere
-from odeco.models._hmm_starts import on_a_part
+from odeco.models._hmm_starts import LONG, on_a_part
 from odeco.models._symbol_starts import symbol_starts
 from odeco.models._symbol_stream import SymbolStream, stream_starts
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
@@ -24,7 +24,6 @@ _BLOCK = 1 << 18  # symbols looked at at a time
 # Where no chain of k states made the data (text), moments start far from the optimum: Baum-Welch then begins with a
 # part of the steps. Residuals of the third moments were 0.01-0.10 for chains, 0.19-0.42 for letters of two texts.
 _MISFIT = 0.15
-_LONG = 80_000
 
 
 class CategoricalHMM(HiddenMarkovModel):
@@ -153,7 +152,7 @@ class CategoricalHMM(HiddenMarkovModel):
     def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
         found, report = symbol_starts(data, self.n_symbols_, self.n_components, smoothing=self.smoothing, rng=rng)
         near = not report.details.get("misfit", 0.0) > _MISFIT
-        if self.refine is None or near or len(data) < _LONG:
+        if self.refine is None or near or len(data) < LONG:
             return found, report
         start, spent = on_a_part(data, found[0], self._chain_smoothing(), self.max_iter, self.tol)
         return [start], replace(report, n_early=spent)
