@@ -1,6 +1,6 @@
 """Beyond one machine: two Dask workers against one, against the plain stream, and Parquet against memory.
 
-Every figure is of one process (or cluster) that does nothing else: the median of three, taken in turns.
+Every figure is of one process (or cluster) that does nothing else: the median of five, taken in turns.
 `python -m benchmarks.distributed JOB ...` runs one.
 """
 
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ SECTIONS = ["moments", "parquet"]
 # 20 M nonzeros: about 92 different words in each of 220,000 documents; quick: a twentieth.
 N_DOCUMENTS, LENGTH, N_WORDS, K = 220_000, 130, 20_000, 50
 N_PARTITIONS = 8
-REPEATS = 3
+REPEATS = 5
 # Workers of the cost model at the end, and its corpus: documents and nonzeros per document.
 MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS = 100, 1e9, 100
 NETWORK = 125e6  # bytes per second between workers: 1 Gbit/s
@@ -47,8 +48,9 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]
 
 
 def _moments(folder: str) -> dict[str, Any]:
-    """LDA moments (refine=None): the plain stream on one thread, one worker, two workers."""
-    return _in_turns({"stream": ("stream", folder), "one": ("dask", folder, 1), "two": ("dask", folder, 2)})
+    """LDA moments (refine=None): the plain stream on one thread, two at a time, one worker, two workers."""
+    engines = {"one": ("dask", folder, 1), "two": ("dask", folder, 2)}
+    return _in_turns({"stream": ("stream", folder), "apart": ("apart", folder), **engines})
 
 
 def _parquet(folder: str) -> dict[str, Any]:
@@ -98,6 +100,22 @@ def job_stream(folder: str) -> dict[str, Any]:
 
     with harness.one_thread():
         return _timed(read)
+
+
+def job_apart(folder: str) -> dict[str, Any]:
+    """Two such fits at once that have nothing to do with each other: what the second core is worth on this machine."""
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: harness.child("benchmarks.distributed", "stream", folder), range(2))
+    passes = {
+        name: [(a + b) / 2 for a, b in zip(first["passes"][name], second["passes"][name], strict=True)]
+        for name in PASSES
+    }
+    return {
+        **first,
+        "seconds": (first["seconds"] + second["seconds"]) / 2,
+        "cpu": first["cpu"] + second["cpu"],
+        "passes": passes,
+    }
 
 
 def job_dask(folder: str, n_workers: str) -> dict[str, Any]:
@@ -260,7 +278,7 @@ def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonze
     time, one after the other, up the levels of the tree; and what a pass needs goes from worker to worker by doubling.
     """
     sizes, one = result["sizes"], result["moments"]["one"]
-    spent = sum(sum(seconds) for seconds in one["passes"].values())
+    spent = _in_passes(one)
     partitions = n_documents / (sizes["n_documents"] / sizes["n_partitions"])
     per_pass = [(one["returned_bytes"][name], one["sent_bytes"][name], len(s)) for name, s in one["passes"].items()]
     out = sum(returned * n for returned, _, n in per_pass)
@@ -304,15 +322,23 @@ def _runs_table(result: dict[str, Any]) -> str:
         measured = runs[name]
         per_pass = 1e9 * measured["seconds"] / (sizes["n_nonzeros"] * measured["n_passes"])
         speeds = [f"{runs[base]['seconds'] / measured['seconds']:.2f}" for base in ("stream", "one")]
-        rows.append([label, *_seconds(measured), *speeds, f"{per_pass:.3g} ns"])
+        alone = f"{_in_passes(runs['one']) / _in_passes(measured):.2f}"
+        rows.append([label, *_seconds(measured), *speeds, alone, f"{per_pass:.3g} ns"])
+    limit = 2 * _in_passes(runs["stream"]) / _in_passes(runs["apart"])
     said = (
         f"{sizes['n_documents']:,} documents, {sizes['n_nonzeros']:,} nonzeros, {sizes['n_words']:,} words, "
         f"{sizes['n_topics']} topics, {sizes['n_partitions']} partitions, read from disk at each of the "
-        f"{runs['one']['n_passes']} passes; medians of {REPEATS} runs and their range."
+        f"{runs['one']['n_passes']} passes; medians of {REPEATS} runs and their range. Two plain streams at once, "
+        f"which share nothing but the machine, go through the data {limit:.2f} times as fast as one: memory is shared."
     )
-    speed = ["times the stream's speed", "times one worker's"]
+    speed = ["times the stream's speed", "times one worker's", "passes alone"]
     head = ["LDA moments", "seconds", "processor seconds", *speed, "per nonzero and pass"]
     return f"{said}\n\n{harness.markdown_table(head, rows)}"
+
+
+def _in_passes(run: dict[str, Any]) -> float:
+    """Seconds that passes over the documents took."""
+    return sum(map(sum, run["passes"].values()))
 
 
 def _passes_table(result: dict[str, Any]) -> str:
@@ -322,7 +348,7 @@ def _passes_table(result: dict[str, Any]) -> str:
         moved = [f"{runs['one'][kind][name] / 1e6:.3g} MB" for kind in ("sent_bytes", "returned_bytes")]
         per_nonzero = f"{1e9 * means[1] / result['sizes']['n_nonzeros']:.3g} ns"
         rows.append([label, *(f"{mean:.3g} s" for mean in means), per_nonzero, *moved])
-    rest = [runs[run]["seconds"] - sum(map(sum, runs[run]["passes"].values())) for run in ("stream", "one", "two")]
+    rest = [runs[run]["seconds"] - _in_passes(runs[run]) for run in ("stream", "one", "two")]
     rows.append(["the rest, here", *(f"{seconds:.3g} s" for seconds in rest), "", "", ""])
     head = ["pass", "stream", "one worker", "two workers", "one worker, per nonzero"]
     return harness.markdown_table([*head, "to every worker", "back from every partition"], rows)
@@ -354,6 +380,7 @@ def report(result: dict[str, Any]) -> None:
 JOBS = {
     "write": job_write,
     "stream": job_stream,
+    "apart": job_apart,
     "dask": job_dask,
     "in_memory": job_in_memory,
     "from_parquet": job_from_parquet,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from odeco.sources.enclosed import Enclosed, enclose
 from odeco.sources.kinds import are_dask, is_dask
-from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, n_rows_of
+from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, SumRows, n_rows_of
 
 Result = TypeVar("Result")
 
@@ -59,23 +59,25 @@ class DaskPartitions(Partitions):
     def _tasks(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Any]:
         from dask import delayed
 
-        # A node of the graph of its own: it travels once to a worker, not once with every task, and is still there when
-        # a worker that had it dies.
-        sent = delayed(work, pure=False, traverse=False)
+        # Sums, which are large, are a node of the graph of their own: they travel once to a worker, not once with every
+        # task, and are still there when a worker that had them dies. Dask prefers workers that have them already, so
+        # what is small goes with the tasks, to any worker.
+        sent = delayed(work, pure=False, traverse=False) if isinstance(work, SumRows) else _Sent(work)
         run = delayed(_run, pure=False)
         return [run(sent, self._readers[piece.index], _Sent(piece.rows)) for piece in pieces]
 
 
 class _Sent:
-    """Rows as one object: Dask looks into lists and slices for tasks, which takes longer than the tasks."""
+    """Anything as one object: Dask looks into lists and slices for tasks, which takes longer than the tasks."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
-def _run(work: Callable[[Any, Rows], Result], partition: Any, sent: _Sent) -> Result:
+def _run(work: Any, partition: Any, rows: _Sent) -> Any:
     found = partition.read() if isinstance(partition, Enclosed) else partition
-    return work(as_block(found), sent.rows)
+    function = work.value if isinstance(work, _Sent) else work
+    return function(as_block(found), rows.value)
 
 
 def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:
