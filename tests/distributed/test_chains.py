@@ -99,9 +99,10 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
 
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
 def test_samples_are_the_same_wherever_the_steps_are(cases, name, monkeypatch):
-    """With samples of 500 and 4,000 of 4,700 steps; symbols begin with a quarter of them, where they are."""
+    """With samples of 500 and 4,000 of 4,700 steps, and beginning with a quarter of them, where they are."""
     monkeypatch.setattr(_hmm_starts, "SAMPLE_STEPS", 500)
-    monkeypatch.setattr(categorical_hmm, "_LONG", 1000)
+    monkeypatch.setattr(_hmm_starts, "LONG", 1000)
+    monkeypatch.setattr(categorical_hmm, "LONG", 1000)
     monkeypatch.setattr(categorical_hmm, "_MISFIT", -1.0)
     model, sequences = cases[name]
     spread, here = learned(model.fit(bag_of(sequences))), learned(model.fit(streamed(sequences)))
