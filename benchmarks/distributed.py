@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks import harness, memory
 from benchmarks.scaling import _documents
+from odeco.sources.partitions import TREE_WIDTH
 
 NAME = "distributed"
 SECTIONS = ["moments", "parquet"]
@@ -152,14 +153,14 @@ def _count_returned() -> None:
     from benchmarks import distributed  # not __main__, which is another module there
     from odeco.sources.partitions import SumRows
 
-    run = SumRows.__call__
+    run = SumRows.over
 
-    def counted(self: SumRows, partition: Any, rows: Any) -> Any:
-        packed = run(self, partition, rows)
+    def counted(self: SumRows, parts: Any) -> Any:
+        packed = run(self, parts)
         distributed.RETURNED.append((type(self.empty).__name__, packed.nbytes))
         return packed
 
-    SumRows.__call__ = counted  # type: ignore[method-assign]
+    SumRows.over = counted  # type: ignore[method-assign]
 
 
 def _returned() -> list[tuple[str, int]]:
@@ -272,24 +273,22 @@ def job_from_parquet(folder: str) -> dict[str, Any]:
 def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
     """Seconds of LDA moments, from what was measured on one worker: {"computing", "here", "moving", "left_bytes"}.
 
-    Assumptions: partitions of as many documents as measured; the work of a pass grows as the nonzeros, and workers
-    share it evenly; what is done here (directions, decomposition) grows with neither. Sums move at `link` bytes per
-    second: from all workers at the same time those that are merged elsewhere (all but 1 / n_workers); then 16 at a
-    time, one after the other, up the levels of the tree; and what a pass needs goes from worker to worker by doubling.
+    Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly, three tasks each; what is done
+    here (directions, decomposition) does not grow. Sums move at `link` bytes per second: one from every worker at the
+    same time, which its own tasks are merged in; then a few at a time, one after the other, up the levels of the tree;
+    and what a pass needs goes from worker to worker by doubling.
     """
     sizes, one = result["sizes"], result["moments"]["one"]
     spent = _in_passes(one)
-    partitions = n_documents / (sizes["n_documents"] / sizes["n_partitions"])
     per_pass = [(one["returned_bytes"][name], one["sent_bytes"][name], len(s)) for name, s in one["passes"].items()]
     out = sum(returned * n for returned, _, n in per_pass)
     into = sum(sent * n for _, sent, n in per_pass)
-    left = out * partitions / n_workers * (1 - 1 / n_workers)
-    upper = 16 * max(np.ceil(np.log(partitions) / np.log(16)) - 1, 0)
+    upper = TREE_WIDTH * max(np.ceil(np.log(n_workers) / np.log(TREE_WIDTH)) - 1, 0)
     return {
         "computing": spent * n_documents * nonzeros / sizes["n_nonzeros"] / n_workers,
         "here": one["seconds"] - spent,
-        "moving": 0.0 if n_workers == 1 else (left + out * upper + into * np.log2(n_workers)) / link,
-        "left_bytes": left,
+        "moving": 0.0 if n_workers == 1 else (out * (1 + upper) + into * np.log2(n_workers)) / link,
+        "left_bytes": out,
     }
 
 
@@ -351,7 +350,7 @@ def _passes_table(result: dict[str, Any]) -> str:
     rest = [runs[run]["seconds"] - _in_passes(runs[run]) for run in ("stream", "one", "two")]
     rows.append(["the rest, here", *(f"{seconds:.3g} s" for seconds in rest), "", "", ""])
     head = ["pass", "stream", "one worker", "two workers", "one worker, per nonzero"]
-    return harness.markdown_table([*head, "to every worker", "back from every partition"], rows)
+    return harness.markdown_table([*head, "to every worker", "back from every task"], rows)
 
 
 def _model_said(result: dict[str, Any]) -> str:
@@ -367,8 +366,8 @@ def _model_said(result: dict[str, Any]) -> str:
         f"leave each of them on average; Dask counted {left} MB, the result included, samples not. For "
         f"{MODEL_DOCUMENTS:.0e} documents of {MODEL_NONZEROS} different words on {MODEL_WORKERS} workers of one thread "
         f"it says {far['computing'] / 60:.3g} minutes of computing, {far['moving'] / 60:.3g} of moving sums "
-        f"({far['left_bytes'] / 1e9:.3g} GB out of every worker at {NETWORK / 1e6:.0f} MB/s) and {far['here']:.2g} "
-        "seconds here. Larger partitions move less in proportion."
+        f"({far['left_bytes'] / 1e6:.3g} MB out of every worker at {NETWORK / 1e6:.0f} MB/s) and {far['here']:.2g} "
+        "seconds here."
     )
 
 

@@ -86,12 +86,12 @@ def views():
 def sent(monkeypatch):
     """The most bytes that a task of a pass has returned, by the kind of the sums."""
     found = {}
-    run = partitions.SumRows.__call__
+    run = partitions.SumRows.over
 
-    def measured(self, partition, rows):
-        packed = run(self, partition, rows)
+    def measured(self, parts):
+        packed = run(self, parts)
         found[type(self.empty).__name__] = max(found.get(type(self.empty).__name__, 0), packed.nbytes)
         return packed
 
-    monkeypatch.setattr(partitions.SumRows, "__call__", measured)
+    monkeypatch.setattr(partitions.SumRows, "over", measured)
     return found

@@ -79,28 +79,42 @@ def test_an_uneven_cut_moves_no_batch_of_the_refinement(corpus, corpus_blocks, m
     assert_equal(fitted(model, as_source(array_of(corpus_blocks), 700)), streamed)
 
 
-def test_what_travels_does_not_grow_with_the_documents(corpus, corpus_blocks, monkeypatch):
+def test_what_travels_does_not_grow_with_the_documents(corpus, corpus_blocks, sent):
     """O(d k) in the pair pass, O(k^3) in the triple pass (numbers of 8 bytes), whatever the number of documents."""
-    sent = {}
-    run = partitions.SumRows.__call__
-
-    def measured(self, partition, rows):
-        packed = run(self, partition, rows)
-        sent.setdefault(type(self.empty).__name__, []).append(packed.nbytes)
-        return packed
-
-    monkeypatch.setattr(partitions.SumRows, "__call__", measured)
     d, k = corpus.shape[1], 5
     LatentDirichletAllocation(k, refine=None, random_state=0).fit(array_of(corpus_blocks))
     assert set(sent) == {"WordFrequencies", "WordPairs", "WordTriples"}
-    assert max(sent["WordFrequencies"]) <= 8 * (d + 10)
+    assert sent["WordFrequencies"] <= 8 * (d + 10)
     width = d  # the vocabulary is small: the whole matrix is formed, as in memory
-    assert max(sent["WordPairs"]) <= 8 * (d * width + d + 10)
-    assert max(sent["WordTriples"]) <= 8 * (k**3 + k**2 + k + 10)
-    first = {name: max(sizes) for name, sizes in sent.items()}
+    assert sent["WordPairs"] <= 8 * (d * width + d + 10)
+    assert sent["WordTriples"] <= 8 * (k**3 + k**2 + k + 10)
+    first = dict(sent)
     sent.clear()
     LatentDirichletAllocation(k, refine=None, random_state=0).fit(array_of([*corpus_blocks] * 3))
-    assert {name: max(sizes) for name, sizes in sent.items()} == first
+    assert sent == first
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch, threads):
+    """Three for each thread, whatever the number of partitions; the fit is that of one task for each."""
+    model = LatentDirichletAllocation(5, refine=None, random_state=0)
+    X = array_of([*corpus_blocks] * 2)
+    apart = fitted(model, X)
+    n_read = []
+    run = partitions.SumRows.over
+
+    def counted(self, parts):
+        found = list(parts)
+        n_read.append(len(found))
+        return run(self, found)
+
+    monkeypatch.setattr("odeco.kernels.threads.thread_count", lambda: threads)
+    monkeypatch.setattr(partitions.SumRows, "over", counted)
+    together = fitted(model, X)
+    assert_equal(together, apart)
+    n_passes = together.diagnostics_.n_passes
+    assert len(n_read) == 3 * threads * n_passes
+    assert sum(n_read) == X.numblocks[0] * n_passes
 
 
 def test_packed_sums_are_the_sums(corpus):

@@ -1,15 +1,18 @@
 """Dask collections as sources: arrays in blocks of rows, DataFrames, bags. Dask schedules, ships and retries.
 
-Tasks run on the active `dask.distributed` client, or on the local scheduler where there is none. A task reads one
-partition and returns sums; sums are merged in a tree by further tasks; one result comes back. A task uses one thread,
-so that the workers' threads are the parallelism.
+Tasks run on the active `dask.distributed` client, or on the local scheduler where there is none. A task reads some
+partitions, one after the other, and returns sums; sums are merged in a tree by further tasks; one result comes back. A
+task uses one thread, so that the workers' threads are the parallelism.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +23,9 @@ from odeco.sources.kinds import are_dask, is_dask
 from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, SumRows, n_rows_of
 
 Result = TypeVar("Result")
+
+# More than two, up to which Dask runs tasks where the empty sums are; few, because sums are as large as they are.
+_TASKS_PER_THREAD = 3
 
 
 class DaskPartitions(Partitions):
@@ -40,7 +46,7 @@ class DaskPartitions(Partitions):
         from dask import delayed
 
         merging = delayed(merge, pure=False)
-        level = self._tasks(work, pieces)
+        level = self._sums(work, pieces) if isinstance(work, SumRows) else self._tasks(work, pieces)
         while len(level) > 1:
             level = [merging(level[i : i + TREE_WIDTH]) for i in range(0, len(level), TREE_WIDTH)]
         total: Result = compute(level)[0]
@@ -57,14 +63,28 @@ class DaskPartitions(Partitions):
         return DaskPartitions(dask.persist(*(making(part) for part in self._delayed)))
 
     def _tasks(self, work: Callable[[Any, Rows], Result], pieces: Sequence[Piece]) -> list[Any]:
+        """One for each piece. The work goes with them: Dask prefers workers that have what a task needs already."""
         from dask import delayed
 
-        # Sums, which are large, are a node of the graph of their own: they travel once to a worker, not once with every
-        # task, and are still there when a worker that had them dies. Dask prefers workers that have them already, so
-        # what is small goes with the tasks, to any worker.
-        sent = delayed(work, pure=False, traverse=False) if isinstance(work, SumRows) else _Sent(work)
         run = delayed(_run, pure=False)
-        return [run(sent, self._readers[piece.index], _Sent(piece.rows)) for piece in pieces]
+        return [run(_Sent(work), self._readers[piece.index], _Sent(piece.rows)) for piece in pieces]
+
+    def _sums(self, work: SumRows, pieces: Sequence[Piece]) -> list[Any]:
+        """Tasks that add up neighbours: what sums cost apart from the rows is paid once for all of these.
+
+        Empty sums are large, and a node of the graph of their own: they travel once to a worker, not once with every
+        task, and are still there when a worker that had them dies.
+        """
+        from dask import delayed
+
+        sent = delayed(work, pure=False, traverse=False)
+        run, run_all = delayed(_run, pure=False), delayed(_run_all, pure=False)
+        parts = [(self._readers[piece.index], piece.rows) for piece in pieces]
+        if not all(isinstance(reader, Enclosed) for reader, _ in parts):  # they lie on workers: each stays on its own
+            return [run(sent, reader, _Sent(rows)) for reader, rows in parts]
+        n_tasks = min(len(parts), _TASKS_PER_THREAD * _n_threads())
+        edges = np.linspace(0, len(parts), n_tasks + 1).round().astype(int)
+        return [run_all(sent, _Sent(parts[low:high])) for low, high in pairwise(edges)]
 
 
 class _Sent:
@@ -75,9 +95,28 @@ class _Sent:
 
 
 def _run(work: Any, partition: Any, rows: _Sent) -> Any:
-    found = partition.read() if isinstance(partition, Enclosed) else partition
     function = work.value if isinstance(work, _Sent) else work
-    return function(as_block(found), rows.value)
+    return function(_read(partition), rows.value)
+
+
+def _run_all(work: SumRows, parts: _Sent) -> Any:
+    return work.over((_read(partition), rows) for partition, rows in parts.value)
+
+
+def _read(partition: Any) -> Any:
+    return as_block(partition.read() if isinstance(partition, Enclosed) else partition)
+
+
+def _n_threads() -> int:
+    """Of the active client's workers, or of this machine."""
+    from odeco.kernels.threads import thread_count
+
+    if "distributed" in sys.modules:
+        from distributed import default_client
+
+        with suppress(ValueError):  # no client
+            return int(max(sum(default_client().nthreads().values()), 1))
+    return thread_count()
 
 
 def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:

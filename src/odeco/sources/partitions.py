@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 SomeSums = TypeVar("SomeSums")
 Rows = slice | NDArray[np.intp]
 
-# Results that one merge adds up: a tree of this width is three levels deep for 4,000 partitions.
-TREE_WIDTH = 16
+# Results that one merge adds up: neighbours, which engines tend to have on one worker, so that most of them stay there.
+TREE_WIDTH = 4
 # Partitions in which first rows are looked for, before twice as many and so on.
 _FIRST_LOOK = 4
 
@@ -223,12 +223,18 @@ class SumRows:
 
     def __call__(self, partition: Any, rows: Rows) -> Any:
         """The sums, packed where they can be."""
+        return self.over([(partition, rows)])
+
+    def over(self, parts: Iterable[tuple[Any, Rows]]) -> Any:
+        """Those of several partitions, read one after the other."""
         from odeco.kernels.threads import one_thread
 
         with one_thread():
             sums = deepcopy(self.empty)
-            for batch in self.read.batches(partition, rows):
-                sums.update(batch)
+            for partition, rows in parts:
+                for batch in self.read.batches(partition, rows):
+                    sums.update(batch)
+                del partition  # before the next one is read
             return sums.pack() if hasattr(sums, "pack") else sums
 
 
