@@ -116,22 +116,27 @@ def _timed(case: Case, who: str, data: Any, seed: int) -> tuple[Any, float]:
 
 
 def summary(case: Case, measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By contender: medians, the ratio of times on the same data sets, and on how many it was best or near."""
+    """By contender: medians of times and of what differs on the same data sets, and on how many it was best or near."""
     runs, sign = measured["runs"], -1.0 if case.lower else 1.0
     n_seeds = len(runs["odeco"])
     best = [max(sign * rows[i]["quality"] for rows in runs.values() if i < len(rows)) for i in range(n_seeds)]
     table = {}
-    for name, rows in runs.items():
-        ratios = [row["seconds"] / ours["seconds"] for row, ours in zip(rows, runs["odeco"], strict=False)]
-        reached = sum(best[i] - sign * row["quality"] <= case.tolerance for i, row in enumerate(rows))
+    for name in sorted(runs, key=list(case.fits).index):
+        rows = runs[name]
+        pairs = list(zip(rows, runs["odeco"], strict=False))
         table[name] = {
             "seconds": float(np.median([row["seconds"] for row in rows])),
-            "ratio": float(np.median(ratios)),
+            "ratio": float(np.median([row["seconds"] / ours["seconds"] for row, ours in pairs])),
             "quality": float(np.median([row["quality"] for row in rows])),
-            "reached": reached,
+            "difference": float(np.median([row["quality"] - ours["quality"] for row, ours in pairs])),
+            "reached": sum(best[i] - sign * row["quality"] <= case.tolerance for i, row in enumerate(rows)),
             "seeds": len(rows),
         }
     return table
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def docs_tables(result: dict[str, Any]) -> str:
@@ -146,9 +151,9 @@ def docs_tables(result: dict[str, Any]) -> str:
             rows.append(
                 [
                     who,
-                    f"{row['seconds']:.2g} s",
-                    f"{row['ratio']:.2g}",
-                    f"{row['quality']:,.5g}",
+                    f"{_times(row['seconds'])} s",
+                    _times(row["ratio"]),
+                    f"{row['quality']:,.5g}" if who == "odeco" else f"{row['difference']:+.3g}",
                     f"{row['reached']} of {row['seeds']}",
                     "" if memory is None else f"{memory / 1e6:,.0f} MB",
                 ]
@@ -191,8 +196,9 @@ def _notes(result: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
     where = "after the other fits" if result.get("quick") else "in its own process"
     return (
-        "Medians over data sets; times of others are ratios on the same data sets. Best optimum: quality within the "
-        "tolerance of the best that anybody reached on that data set. Peak memory: of one fit, "
+        "Medians over data sets; of others, by how much their quality differs from odeco's and the ratio of times, "
+        "both on the same data sets. Best optimum: quality within the tolerance of the best that anybody reached on a "
+        "data set; of as many as the contender ran on. Peak memory: of one fit, "
         f"{where}, above what the process holds with the data loaded (processes that gensim and scikit-learn start are "
         "not counted). Made by `python -m benchmarks overview`. "
         f"{env['processor']}, Python {env['python']}, {versions}."
@@ -208,7 +214,7 @@ def readme_table(result: dict[str, Any]) -> str:
         table = summary(case, result[name])
         ours = table.pop("odeco")
         sign = -1.0 if case.lower else 1.0
-        who, peer = max(table.items(), key=lambda item: sign * item[1]["quality"])
+        who, peer = max(table.items(), key=lambda item: sign * item[1]["difference"])
         rows.append(
             [
                 case.title.split(":")[0],
@@ -216,8 +222,8 @@ def readme_table(result: dict[str, Any]) -> str:
                 f"{ours['quality']:,.5g}",
                 f"{ours['reached']} of {ours['seeds']}",
                 who,
-                f"{peer['ratio']:.2g}x the time",
-                f"{peer['quality']:,.5g}",
+                f"{_times(peer['ratio'])}x the time",
+                f"{peer['difference']:+.3g}",
                 f"{peer['reached']} of {peer['seeds']}",
                 case.measure,
             ]
@@ -229,14 +235,19 @@ def readme_table(result: dict[str, Any]) -> str:
         "best optimum",
         "best peer",
         "takes",
-        "quality",
+        "quality: difference",
         "best optimum",
         "quality is",
     ]
     return harness.markdown_table(header, rows) + (
-        "\n\nThe peer with the best quality in each row, on the same data with the same threads, compilation apart. "
+        "\n\nThe peer with the best quality in each row, on the same data with the same threads, compilation apart; "
+        f"lower is better for {_lower()}. "
         "Everybody, peak memory and compilation: [docs/benchmarks.md](docs/benchmarks.md)."
     )
+
+
+def _lower() -> str:
+    return ", ".join(dict.fromkeys(case.measure for case in CASES.values() if case.lower))
 
 
 def report(result: dict[str, Any]) -> None:

@@ -221,16 +221,18 @@ def _stage_table(name: str, measured: dict[str, Any]) -> str:
 def draw_sweeps(result: dict[str, Any], figure: Any) -> None:
     figure.set_size_inches(10, 6.4)
     axes = ("n", "nonzeros", "d", "k")
+    lines: dict[str, Any] = {}
     for place, axis in zip(figure.subplots(2, 2).flat, axes, strict=True):
         for i, (name, measured) in enumerate(result["sweeps"].items()):
             if axis in measured["axes"]:
                 points = measured["axes"][axis]
                 style = {"color": f"C{i % 7}", "marker": "osD^vPXd"[i], "linestyle": "-" if i < 7 else ":"}
                 x, y = [p["value"] for p in points], [p["seconds"] for p in points]
-                place.loglog(x, y, label=f"{name}: {_slope(points):.2f}", **style)
+                lines[name] = place.loglog(x, y, **style)[0]
+                place.annotate(f"{_slope(points):.2f}", (x[-1], y[-1]), (5, -2), textcoords="offset points", fontsize=7)
         place.set(xlabel=axis, ylabel="seconds", title=f"Time against {axis}, and its exponent")
-        if place.lines:
-            place.legend(fontsize=7)
+        place.margins(x=0.12)
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=4, fontsize=8)
 
 
 if __name__ == "__main__":

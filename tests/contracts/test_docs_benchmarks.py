@@ -50,6 +50,7 @@ def test_the_overview_counts_optima_and_compares_times_on_the_same_data_sets():
     assert table["odeco"]["reached"] == 2  # the peer was better on the second data set, and was not run on the third
     assert table["scikit-learn, n_init=10"]["reached"] == 2
     assert table["scikit-learn, n_init=10"]["ratio"] == 12.5
+    assert table["scikit-learn, n_init=10"]["difference"] == pytest.approx((-0.001 + 0.1) / 2)
     lower = overview.summary(
         CASES["signals"], measured({"odeco": [1.0], "picard": [1.0]}, {"odeco": [1.0], "picard": [2.0]})
     )
