@@ -37,7 +37,7 @@ from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
 Floats = NDArray[np.float64]
 
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
-# Share of the uniform confusion in the start of EM.
+# Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
 _START_SHARE = 0.25
 _MOST_CLASSES = 100  # that are taken for classes without being asked
 _SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
