@@ -3,6 +3,7 @@
 All functions work on the rows ``start`` to ``stop`` and release the GIL, so that threads can share the rows; every
 thread that scatters needs an output of its own. ``values`` and the dense blocks have one dtype, float32 or float64: a
 row of the block is read or written per nonzero, so the products are bound by memory and float32 halves their time.
+Blocks that are read from or added to here and there may be wider than the rows they give or take (`kernels.lines`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OPTIONS = {"cache": True, "nogil": True, "fastmath": {"contract"}}
 @njit(inline="always", **_OPTIONS)
 def _gather(columns: Ints, values: Floats, first: int, last: int, block: Floats, out: Floats) -> None:
     """``out = sum_p values[p] * block[columns[p]]`` over first <= p < last, four rows at a time."""
-    width = block.shape[1]
+    width = out.shape[0]
     out[:] = 0
     p = first
     while p + 4 <= last:  # four rows in flight hide the latency of memory and save three stores of `out`

@@ -15,6 +15,7 @@ import numpy as np
 from odeco.models.topics import BasisMoments
 from odeco.models.word_moments import choose_word_scale
 from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
+from odeco.moments.words import as_basis
 from odeco.sources import Batch, as_source, weigh_by_length
 from odeco.sources.arrays import join_batches, row_slice
 from odeco.tensors import multilinear
@@ -140,7 +141,7 @@ class WordStream:
         scale = choose_word_scale(first, self.n_components, rng) if self.word_scale is None else self.word_scale
         found = word_range(source, self.n_components, word_scale=scale, random_state=rng)
         width = min(_SLACK * self.n_components, len(found.spectrum))
-        basis = found.basis(width).astype(np.float32)
+        basis = as_basis(found.basis(width).astype(np.float32))  # one for both
         noise = pair_noise(first, found.scale, found.directions[:, : self.n_components], 1)
         return _Sums(WordPairs(basis), WordTriples(basis), noise)
 

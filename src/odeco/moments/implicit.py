@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.lines import whole_lines
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
 from odeco.sources import Source, require_passes
@@ -101,15 +102,15 @@ class ImplicitTriples(SymmetricTensor):
 
         out = np.empty((len(weights), self.dimension), dtype=self.basis.dtype)
         rows = weights.astype(self.basis.dtype)
-        csr = (parts.indptr, parts.columns, parts.values)
+        csr, basis = (parts.indptr, parts.columns, parts.values), whole_lines(self.basis)
         if sums is None:
             bounds = balanced_parts(parts.indptr, thread_count()).tolist()
             spans = list(pairwise(bounds))
-            map_parts(lambda t: project_rows(*csr, self.basis, *spans[t], out[slice(*spans[t])]), len(spans))
+            map_parts(lambda t: project_rows(*csr, basis, *spans[t], out[slice(*spans[t])]), len(spans))
             return out
 
         def work(_: int, start: int, stop: int, copy: Floats) -> None:
-            project_rows(*csr, self.basis, start, stop, out[start:stop])
+            project_rows(*csr, basis, start, stop, out[start:stop])
             scatter_rows(*csr, rows, out[start:stop], start, stop, copy)
 
         sums.scatter(parts, work)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.lines import in_lines, whole_lines, zero_lines
 from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 from odeco.sources import Batch
 
@@ -61,7 +62,7 @@ class ScatterSum:
         self._total = np.zeros(shape)
         copy_bytes = shape[0] * shape[1] * dtype.itemsize + extra_bytes
         n_copies = int(min(thread_count(), _MOST_PARTS, max(1, _MOST_BYTES // copy_bytes)))
-        self._copies = np.zeros((n_copies, *shape), dtype=dtype)
+        self._copies = zero_lines((n_copies, *shape), dtype)
         self._n_pending = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -72,14 +73,16 @@ class ScatterSum:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._total = np.zeros(state["shape"]) if state["total"] is None else state["total"]
         n_copies = min(state["n_copies"], thread_count())
-        self._copies = np.zeros((n_copies, *state["shape"]), dtype=state["dtype"])
+        self._copies = zero_lines((n_copies, *state["shape"]), state["dtype"])
         self._n_pending = 0
 
     def scatter(self, parts: CsrParts, work: Callable[[int, int, int, Floats], None]) -> None:
-        """Call ``work(part, start, stop, copy)`` for runs of rows, one thread and one copy each."""
+        """Call ``work(part, start, stop, copy)`` for runs of rows, one thread and one copy (in whole lines) each."""
+        self._copies = in_lines(self._copies)
+        copies = whole_lines(self._copies)
         n_parts = self.parts_for(parts)
         bounds = balanced_parts(parts.indptr, n_parts)
-        map_parts(lambda t: work(t, int(bounds[t]), int(bounds[t + 1]), self._copies[t]), n_parts)
+        map_parts(lambda t: work(t, int(bounds[t]), int(bounds[t + 1]), copies[t]), n_parts)
         self._n_pending += parts.n_nonzeros
         if self._n_pending > _NONZEROS_PER_ROW * len(self._total):
             self._empty()

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.lines import in_lines, whole_lines
 from odeco.moments.base import Moments, PackedSums
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, cube_buffer, fill_symmetric, mixed_cubes, transposed
 from odeco.moments.scatter import CsrParts, ScatterSum
@@ -115,11 +116,12 @@ class WordTriples(Moments):
         orders = [tuple_weights(batch, order) for order in (1, 2, 3)]
         parts = CsrParts.of(batch, self.basis.dtype)
         rows = np.array([scaled for _, scaled in orders], dtype=self.basis.dtype)
-        sums = self._parts
+        self.basis = in_lines(self.basis)
+        basis, sums = whole_lines(self.basis), self._parts
         sums.extend(_Sums(self.basis.shape[1]) for _ in range(self._mixed.parts_for(parts) - len(sums)))
         with single_threaded_blas():
             self._mixed.scatter(
-                parts, lambda t, start, stop, out: _add_rows(sums[t], parts, rows, self.basis, start, stop, out)
+                parts, lambda t, start, stop, out: _add_rows(sums[t], parts, rows, basis, start, stop, out)
             )
         for row, (_, scaled) in zip(self._diagonals, orders[1:], strict=True):
             row += column_sums(parts, scaled, self.n_features)
@@ -148,17 +150,21 @@ class _Sums:
 def _add_rows(
     sums: _Sums, parts: CsrParts, weights: Floats, basis: Floats, start: int, stop: int, mixed: Floats
 ) -> None:
-    """Add the documents start to stop: ``weights`` (3, n) holds the weights of the orders 1, 2, 3 over the tuples."""
+    """Add the documents start to stop: ``weights`` (3, n) holds the weights of the orders 1, 2, 3 over the tuples.
+
+    The basis and ``mixed`` are in whole lines (`kernels.lines`), of which the first k numbers count.
+    """
     from odeco.kernels.sparse import project_rows, scatter_rows
 
-    k = basis.shape[1]
-    block, turned, scaled = np.empty((3, min(ROWS_PER_BLOCK, stop - start) * k), dtype=basis.dtype)
-    buffer = cube_buffer(k, min(ROWS_PER_BLOCK, stop - start), basis.dtype)
+    k, most_rows = len(sums.first), min(ROWS_PER_BLOCK, stop - start)
+    block = np.empty((most_rows, basis.shape[1]), dtype=basis.dtype)
+    turned, scaled = np.empty((2, most_rows * k), dtype=basis.dtype)
+    buffer = cube_buffer(k, most_rows, basis.dtype)
     for begin in range(start, stop, ROWS_PER_BLOCK):
         end = min(begin + ROWS_PER_BLOCK, stop)
-        projected = block[: (end - begin) * k].reshape(end - begin, k)
-        project_rows(parts.indptr, parts.columns, parts.values, basis, begin, end, projected)
-        scatter_rows(parts.indptr, parts.columns, parts.values, weights[2], projected, begin, end, mixed)
+        project_rows(parts.indptr, parts.columns, parts.values, basis, begin, end, block[: end - begin])
+        scatter_rows(parts.indptr, parts.columns, parts.values, weights[2], block[: end - begin], begin, end, mixed)
+        projected = block[: end - begin, :k]
         columns = transposed(projected, turned)
         sums.first += columns @ weights[0, begin:end]
         weighted = np.multiply(columns, weights[1, begin:end], out=scaled[: columns.size].reshape(columns.shape))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
+from odeco.kernels.lines import in_lines, whole_lines
 from odeco.moments.base import Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch
@@ -102,7 +103,10 @@ class WordPairs(Moments):
     def product(self) -> NDArray[np.float64]:
         """``M2 @ R`` of shape (d, r), M2 = E[x1 (x) x2]."""
         require_documents(self._weight, order=2)
-        return (self._products.total - self._diagonal[:, None] * self.basis) / self._weight
+        product = self._diagonal[:, None] * self.basis
+        np.subtract(self._products.total, product, out=product)
+        product /= self._weight
+        return product
 
     @property
     def projected(self) -> NDArray[np.float64]:
@@ -116,9 +120,11 @@ class WordPairs(Moments):
         weights, scaled = tuple_weights(batch, 2)
         parts = CsrParts.of(batch, self.basis.dtype)
         rows = scaled.astype(self.basis.dtype)
+        self.basis = in_lines(self.basis)
+        basis = whole_lines(self.basis)
 
         def work(_: int, start: int, stop: int, out: Floats) -> None:
-            gram_rows(parts.indptr, parts.columns, parts.values, rows, self.basis, start, stop, out)
+            gram_rows(parts.indptr, parts.columns, parts.values, rows, basis, start, stop, out)
 
         self._products.scatter(parts, work)
         self._diagonal += column_sums(parts, scaled, self.n_features)
@@ -148,12 +154,12 @@ def column_sums(parts: CsrParts, weights: NDArray[np.float64], n_features: int) 
 
 
 def as_basis(basis: ArrayLike) -> Floats:
-    """A contiguous (d, r) block of float32 or float64."""
+    """A (d, r) block of float32 or float64, rows on cache lines."""
     block = np.asarray(basis)
     if block.ndim != 2 or block.size == 0:
         raise ValueError(f"basis must have shape (n_features, r), got {block.shape}.")
     dtype = np.float32 if block.dtype == np.float32 else np.float64
-    return np.ascontiguousarray(block, dtype=dtype)
+    return in_lines(block.astype(dtype, copy=False))
 
 
 def require_documents(weight: float, *, order: int) -> None:
