@@ -6,6 +6,7 @@ import dask
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,9 +95,9 @@ def test_what_travels_does_not_grow_with_the_documents(corpus, corpus_blocks, se
     assert sent == first
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch, threads):
-    """Three for each thread, whatever the number of partitions; the fit is that of one task for each."""
+@pytest.mark.parametrize(("threads", "tasks"), [(1, 2), (2, 2), (5, 5), (50, 10)])
+def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch, threads, tasks):
+    """Four partitions or more in each of three tasks at most for each thread, at least one; the fit is the same."""
     model = LatentDirichletAllocation(5, refine=None, random_state=0)
     X = array_of([*corpus_blocks] * 2)
     apart = fitted(model, X)
@@ -113,8 +114,41 @@ def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch,
     together = fitted(model, X)
     assert_equal(together, apart)
     n_passes = together.diagnostics_.n_passes
-    assert len(n_read) == 3 * threads * n_passes
+    assert len(n_read) == tasks * n_passes
     assert sum(n_read) == X.numblocks[0] * n_passes
+
+
+SEEN = []  # partitions, and the workers that read them
+
+
+def noted(block, index):
+    SEEN.append((index, distributed.get_worker().address))
+    return block
+
+
+def test_every_worker_has_its_share_of_a_pass(corpus):
+    """Sums are large and lie on one worker first: left alone, Dask runs all tasks there."""
+    blocks = [corpus[250 * i : 250 * (i + 1)] for i in range(8)]
+    bag = db.from_delayed([dask.delayed(noted)(block, i) for i, block in enumerate(blocks)])
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=60
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        source = as_source(bag)
+        SEEN.clear()
+        basis = np.random.default_rng(0).standard_normal((corpus.shape[1], 4)).astype(np.float32)
+        there = WordPairs(basis).update_all(source)
+        shares = {worker: [index for index, at in SEEN if at == worker] for _, worker in SEEN}
+        assert sorted(map(sorted, shares.values())) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        SEEN.clear()
+        chosen = next(iter(shares))
+        with dask.annotate(workers=[chosen]):
+            WordPairs(basis).update_all(source)
+        assert {worker for _, worker in SEEN} == {chosen}
+    here = WordPairs(basis).update_all(as_source(corpus))
+    np.testing.assert_allclose(there.product, here.product, atol=3e-7 * np.abs(here.product).max())
 
 
 def test_packed_sums_are_the_sums(corpus):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -24,8 +24,9 @@ from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, SumRow
 
 Result = TypeVar("Result")
 
-# More than two, up to which Dask runs tasks where the empty sums are; few, because sums are as large as they are.
-_TASKS_PER_THREAD = 3
+# Partitions that a task adds up at least, and tasks per thread at most. Few tasks: sums cost something apart from the
+# rows. More than one where there are many partitions: a worker that is slow can leave some to the others.
+_LEAST_PARTITIONS, _MOST_TASKS_PER_THREAD = 4, 3
 
 
 class DaskPartitions(Partitions):
@@ -75,16 +76,23 @@ class DaskPartitions(Partitions):
         Empty sums are large, and a node of the graph of their own: they travel once to a worker, not once with every
         task, and are still there when a worker that had them dies.
         """
-        from dask import delayed
+        from dask import annotate, delayed
 
         sent = delayed(work, pure=False, traverse=False)
         run, run_all = delayed(_run, pure=False), delayed(_run_all, pure=False)
         parts = [(self._readers[piece.index], piece.rows) for piece in pieces]
         if not all(isinstance(reader, Enclosed) for reader, _ in parts):  # they lie on workers: each stays on its own
             return [run(sent, reader, _Sent(rows)) for reader, rows in parts]
-        n_tasks = min(len(parts), _TASKS_PER_THREAD * _n_threads())
-        edges = np.linspace(0, len(parts), n_tasks + 1).round().astype(int)
-        return [run_all(sent, _Sent(parts[low:high])) for low, high in pairwise(edges)]
+        seats = _seats()
+        per_thread = np.clip(len(parts) // (_LEAST_PARTITIONS * len(seats)), 1, _MOST_TASKS_PER_THREAD)
+        edges = np.linspace(0, len(parts), min(len(parts), per_thread * len(seats)) + 1).round().astype(int)
+        tasks = []
+        for index, (low, high) in enumerate(pairwise(edges)):
+            seat = seats[index * len(seats) // (len(edges) - 1)]
+            # Dask would run tasks where the empty sums are, all on one worker, and move them later.
+            with annotate(workers=seat, allow_other_workers=True) if seat else nullcontext():
+                tasks.append(run_all(sent, _Sent(parts[low:high])))
+        return tasks
 
 
 class _Sent:
@@ -107,16 +115,21 @@ def _read(partition: Any) -> Any:
     return as_block(partition.read() if isinstance(partition, Enclosed) else partition)
 
 
-def _n_threads() -> int:
-    """Of the active client's workers, or of this machine."""
+def _seats() -> list[str | None]:
+    """A place for each thread: the worker's address, or None where the threads are here or the user says where."""
+    from dask import get_annotations
+
     from odeco.kernels.threads import thread_count
 
     if "distributed" in sys.modules:
         from distributed import default_client
 
         with suppress(ValueError):  # no client
-            return int(max(sum(default_client().nthreads().values()), 1))
-    return thread_count()
+            threads = default_client().nthreads()
+            if threads:
+                chosen = bool(get_annotations())
+                return [None if chosen else worker for worker, n in sorted(threads.items()) for _ in range(n)]
+    return [None] * thread_count()
 
 
 def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:

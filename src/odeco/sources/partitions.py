@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -82,10 +83,26 @@ class Partitions(ABC):
         """Those of the first partitions, as many as have `n_rows` rows together, or a few more: no others are read."""
         known = self._first_sizes
         while self._sizes is None and sum(known) < n_rows:
-            more = self.everything()[len(known) : max(_FIRST_LOOK, 2 * len(known))]
-            known += self.fetch(_count_rows, more)
-            self._sizes = known if len(known) == self.n_partitions else None
+            # As many as are missing if they are like those before; not many more than were seen.
+            missing = len(known) * (n_rows / max(sum(known), 1) - 1)
+            more = int(np.ceil(min(max(missing, 1), max(_FIRST_LOOK, len(known)))))
+            self._remember(self.fetch(_count_rows, self.everything()[len(known) : len(known) + more]))
         return known if self._sizes is None else self._sizes
+
+    def first(self, look: Callable[[Any], Result]) -> Result:
+        """``look(partition)`` of the first partition that has any rows."""
+        for piece in self.everything():
+            size, found = self.fetch(partial(_look, look), [piece])[0]
+            if piece.index == len(self._first_sizes):
+                self._remember([size])
+            if size:
+                return found  # type: ignore[no-any-return]
+        raise ValueError("X is empty: no partition has any rows.")
+
+    def _remember(self, sizes: list[int]) -> None:
+        self._first_sizes += sizes
+        if len(self._first_sizes) == self.n_partitions and self._sizes is None:
+            self._sizes = self._first_sizes
 
     def find(self, rows: NDArray[np.intp]) -> list[Piece]:
         """The pieces that hold rows of the whole, ascending."""
@@ -263,6 +280,12 @@ def n_rows_of(partition: Any) -> int:
 
 def _count_rows(partition: Any, rows: Rows) -> int:
     return n_rows_of(partition)
+
+
+def _look(look: Callable[[Any], Any], partition: Any, rows: Rows) -> tuple[int, Any]:
+    """The number of rows, and what is seen where there are any."""
+    n_rows = n_rows_of(partition)
+    return n_rows, look(partition) if n_rows else None
 
 
 class PartitionedCounts(Partitioned, StreamSource):

@@ -17,12 +17,10 @@ from odeco.sources.dask import open_dask, open_views
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, as_rows
 from odeco.sources.kinds import SparkColumn, are_dask, is_dask
 from odeco.sources.partitions import (
-    ALL,
     Partitioned,
     PartitionedCounts,
     PartitionedRows,
     Partitions,
-    Piece,
     Read,
     Rows,
     n_rows_of,
@@ -170,16 +168,10 @@ def weights_of(weights: Any, n_rows: int) -> Any:
 def _first(partitions: Partitions, check: Callable[[Any], Any]) -> Any:
     """One row of the first partition that has any: it tells the number of columns."""
 
-    def look(partition: Any, rows: Rows) -> Any:
-        if n_rows_of(partition) == 0:
-            return None
+    def look(partition: Any) -> Any:
         one = check(partition)
         if isinstance(one, ViewBatch):
             return one.cut(0, 1)
         return type(one)(one.counts[:1], one.lengths[:1]) if isinstance(one, Batch) else DenseBatch(one.rows[:1])
 
-    for index in range(partitions.n_partitions):
-        found = partitions.fetch(look, [Piece(index, ALL)])[0]
-        if found is not None:
-            return found
-    raise ValueError("X is empty: no partition has any rows.")
+    return partitions.first(look)

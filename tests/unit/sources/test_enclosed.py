@@ -64,9 +64,23 @@ def test_first_rows_are_found_without_reading_the_others():
     bag = db.from_delayed([dask.delayed(watched)(i) for i in range(40)])
     partitions = open_dask(bag)[0]
     with dask.config.set(scheduler="synchronous"):
+        assert partitions.first(lambda block: block.shape) == (3, 2)
         assert sum(partitions.first_sizes(10)) >= 10
         assert [piece.index for piece in partitions.find(np.arange(2, 8))] == [0, 1, 2]
         assert sorted(seen) == [0, 1, 2, 3]
         assert partitions.sizes() == [3] * 40
         assert sorted(seen) == list(range(40))
         assert partitions.fetch(lambda block, rows: int(block[0, 0]), [Piece(7, slice(None))]) == [7]
+
+
+def test_the_first_partition_with_rows_is_looked_at():
+    bag = db.from_delayed([dask.delayed(np.ones)((n, 2)) for n in (0, 0, 4, 1)])
+    partitions = open_dask(bag)[0]
+    with dask.config.set(scheduler="synchronous"):
+        assert partitions.first(lambda block: len(block)) == 4
+        assert partitions.first(lambda block: len(block)) == 4
+        assert partitions.first_sizes(4) == [0, 0, 4]
+        assert partitions.sizes() == [0, 0, 4, 1]
+    nothing = open_dask(db.from_delayed([dask.delayed(np.ones)((0, 2))]))[0]
+    with pytest.raises(ValueError, match="empty"):
+        nothing.first(len)
