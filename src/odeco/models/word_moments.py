@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.threads import aside, single_threaded_blas
 from odeco.models.topics import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
 from odeco.sources import Batch, Source, as_source, every, weigh_by_length
@@ -41,16 +45,29 @@ def word_moments(
     Documents are weighed by length: with equal weights a few short ones drown the rest in noise.
     """
     source = source.map(weigh_by_length())
+    # The limit is one for all threads, and must not be lifted while something runs aside.
+    with single_threaded_blas() if is_elsewhere(source) else nullcontext():
+        return _word_moments(source, n_components, word_scale, rng)
+
+
+def _word_moments(source: Source, n_components: int, word_scale: float | None, rng: np.random.Generator) -> WordMoments:
     sample = sample_documents(source, _NOISE_SAMPLE)
-    scale = choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale
-    found = word_range(source, n_components, word_scale=scale, random_state=rng)
+    choose = _beside(source, lambda: choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale)
+    found = word_range(source, n_components, word_scale=choose, random_state=rng)
+    n_documents = int(found.frequencies.n_at_least[1])
+    measure = _beside(source, lambda: _noise_of(found, sample, n_components, n_documents))
     whitener = found.whitener(n_components)
     moments, everything = _triples(source, found, whitener)
-    noise = _noise_of(found, sample, n_components, int(found.frequencies.n_at_least[1]))
+    noise = measure()
     suggested = int(np.count_nonzero(found.spectrum > noise))
     n_passes = found.n_passes + (1 if everything is None else 2)
     basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
-    return WordMoments(basis, found.frequencies, scale, noise)
+    return WordMoments(basis, found.frequencies, choose(), noise)
+
+
+def _beside(source: Source, function: Callable[[], float]) -> Callable[[], float]:
+    """A function to be asked later, once or more; where the rows are elsewhere it runs while a pass is made there."""
+    return aside(function) if is_elsewhere(source) else cache(function)
 
 
 def _triples(source: Source, found: WordRange, whitener: Whitener) -> tuple[ProjectedMoments, ImplicitTriples | None]:

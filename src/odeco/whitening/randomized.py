@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +79,7 @@ def word_range(
     X: Any,
     n_components: int,
     *,
-    word_scale: float = 0.5,
+    word_scale: float | Callable[[], float] = 0.5,
     n_oversamples: int = 10,
     n_products: int = 3,
     dtype: DTypeLike = np.float32,
@@ -95,9 +96,10 @@ def word_range(
     ----------
     X : Source or anything `odeco.sources.as_source` takes
     n_components : int
-    word_scale : float
+    word_scale : float or callable
         s: words are scaled by about ``M1 ** -s`` on both sides before the directions are found. 0 is the paper's
-        whitening; 1/2 gives every word the same variance, as in correspondence analysis.
+        whitening; 1/2 gives every word the same variance, as in correspondence analysis. A function is asked for it
+        when the frequencies are known.
     n_oversamples : int
         Extra columns of the random block.
     n_products : int
@@ -111,13 +113,13 @@ def word_range(
     source = as_source(X)
     d = source.n_features
     check_n_components(n_components, d)
-    _check_options(word_scale, n_oversamples, n_products, dtype)
+    _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
     width = min(n_components + n_oversamples, d)
     exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
     n_passes = 2 if exact else 1 + n_products
     require_passes(source, n_passes)
     frequencies = WordFrequencies(d).update_all(source)
-    scale = frequency_scale(frequencies.mean, word_scale)
+    scale = frequency_scale(frequencies.mean, word_scale() if callable(word_scale) else word_scale)
     if exact:
         directions = np.eye(d)
         images = _product(source, directions, scale, np.float64)
@@ -176,7 +178,9 @@ def _krylov(source: Source, start: Array, scale: Array, n_products: int, dtype: 
 def _product(source: Source, block: Array, scale: Array, dtype: DTypeLike) -> Array:
     """``S M2 S @ block``, one pass."""
     pairs = WordPairs((scale[:, None] * block).astype(dtype)).update_all(source)
-    return scale[:, None] * pairs.product
+    image = pairs.product
+    image *= scale[:, None]
+    return image
 
 
 def _ritz(directions: Array, images: Array) -> tuple[Array, Array]:
