@@ -44,30 +44,30 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]
         described = harness.child("benchmarks.distributed", "write", folder, n)
         result["sizes"] = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS}
         for section in harness.choose(SECTIONS, only):
-            result[section] = globals()[f"_{section}"](folder)
+            result[section] = globals()[f"_{section}"](folder, 1 if quick else REPEATS)
     return result
 
 
-def _moments(folder: str) -> dict[str, Any]:
+def _moments(folder: str, n_repeats: int) -> dict[str, Any]:
     """LDA moments (refine=None): the plain stream on one thread, two at a time, one worker, two workers."""
     engines = {"one": ("dask", folder, 1), "two": ("dask", folder, 2)}
-    return _in_turns({"stream": ("stream", folder), "apart": ("apart", folder), **engines})
+    return _in_turns({"stream": ("stream", folder), "apart": ("apart", folder), **engines}, n_repeats)
 
 
-def _parquet(folder: str) -> dict[str, Any]:
+def _parquet(folder: str, n_repeats: int) -> dict[str, Any]:
     """The same fit on both cores from memory and from a Parquet file, with its peak memory."""
-    return _in_turns({name: (name, folder) for name in ("in_memory", "from_parquet")})
+    return _in_turns({name: (name, folder) for name in ("in_memory", "from_parquet")}, n_repeats)
 
 
-def _in_turns(jobs: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+def _in_turns(jobs: dict[str, tuple[Any, ...]], n_repeats: int) -> dict[str, Any]:
     """The median run of each job; they take turns, so that what slows the machine slows all of them."""
     runs: dict[str, list[Any]] = {name: [] for name in jobs}
-    for _ in range(REPEATS):
+    for _ in range(n_repeats):
         for name, job in jobs.items():
             runs[name].append(harness.child("benchmarks.distributed", *job))
     ordered = {name: sorted(found, key=lambda run: run["seconds"]) for name, found in runs.items()}
     return {
-        name: {**found[REPEATS // 2], "all_seconds": [run["seconds"] for run in found]}
+        name: {**found[n_repeats // 2], "all_seconds": [run["seconds"] for run in found]}
         for name, found in ordered.items()
     }
 
@@ -273,7 +273,7 @@ def job_from_parquet(folder: str) -> dict[str, Any]:
 def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
     """Seconds of LDA moments, from what was measured on one worker: {"computing", "here", "moving", "left_bytes"}.
 
-    Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly, three tasks each; what is done
+    Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly; what is done
     here (directions, decomposition) does not grow. Sums move at `link` bytes per second: one from every worker at the
     same time, which its own tasks are merged in; then a few at a time, one after the other, up the levels of the tree;
     and what a pass needs goes from worker to worker by doubling.
@@ -323,12 +323,13 @@ def _runs_table(result: dict[str, Any]) -> str:
         speeds = [f"{runs[base]['seconds'] / measured['seconds']:.2f}" for base in ("stream", "one")]
         alone = f"{_in_passes(runs['one']) / _in_passes(measured):.2f}"
         rows.append([label, *_seconds(measured), *speeds, alone, f"{per_pass:.3g} ns"])
+    n_runs = len(runs["one"]["all_seconds"])
     limit = 2 * _in_passes(runs["stream"]) / _in_passes(runs["apart"])
     said = (
         f"{sizes['n_documents']:,} documents, {sizes['n_nonzeros']:,} nonzeros, {sizes['n_words']:,} words, "
         f"{sizes['n_topics']} topics, {sizes['n_partitions']} partitions, read from disk at each of the "
-        f"{runs['one']['n_passes']} passes; medians of {REPEATS} runs and their range. Two plain streams at once, "
-        f"which share nothing but the machine, go through the data {limit:.2f} times as fast as one: memory is shared."
+        f"{runs['one']['n_passes']} passes; medians of {n_runs} runs and their range. Two plain streams at once, "
+        f"which share nothing but the machine, go through the data {limit:.2f} times as fast as one."
     )
     speed = ["times the stream's speed", "times one worker's", "passes alone"]
     head = ["LDA moments", "seconds", "processor seconds", *speed, "per nonzero and pass"]
