@@ -6,6 +6,7 @@ Every figure is of one process (or cluster) that does nothing else: the median o
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import pickle
@@ -126,11 +127,14 @@ def job_dask(folder: str, n_workers: str) -> dict[str, Any]:
     from distributed import Client, LocalCluster
 
     with (
+        dask.config.set({"distributed.worker.profile.enabled": False}),  # as docs/scaling.md advises
         LocalCluster(n_workers=int(n_workers), threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
         _sent() as sent,
     ):
         client.run(_warm_up)
+        _fit(db.from_delayed([dask.delayed(_few_documents)() for _ in range(N_PARTITIONS)]), 5)  # what tasks need too
+        client.run(lambda: gc.collect())
         client.run(_count_returned)
         bag = db.from_delayed([dask.delayed(load_block)(folder, index) for index in range(N_PARTITIONS)])
         found = _timed(bag)
@@ -199,8 +203,13 @@ def _link_speed(client: Any) -> float:
 
 
 def _warm_up() -> None:
-    """Load the compiled code, which a worker that has run for a while has done."""
-    _fit(lambda: iter([_documents(300, LENGTH, N_WORDS, 5)]), 5)
+    """Load the compiled code, which a worker that has run for a while has done, and clear what that left."""
+    _fit(lambda: iter([_few_documents()]), 5)
+    gc.collect()
+
+
+def _few_documents() -> Any:
+    return _documents(300, LENGTH, N_WORDS, 5)
 
 
 def _fit(X: Any, k: int = K) -> Any:
@@ -329,7 +338,8 @@ def _runs_table(result: dict[str, Any]) -> str:
         f"{sizes['n_documents']:,} documents, {sizes['n_nonzeros']:,} nonzeros, {sizes['n_words']:,} words, "
         f"{sizes['n_topics']} topics, {sizes['n_partitions']} partitions, read from disk at each of the "
         f"{runs['one']['n_passes']} passes; medians of {n_runs} runs and their range. Two plain streams at once, "
-        f"which share nothing but the machine, go through the data {limit:.2f} times as fast as one."
+        f"which share nothing but the machine, go through the data {limit:.2f} times as fast as one. Workers run "
+        "without Dask's profiler."
     )
     speed = ["times the stream's speed", "times one worker's", "passes alone"]
     head = ["LDA moments", "seconds", "processor seconds", *speed, "per nonzero and pass"]
