@@ -118,6 +118,18 @@ def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch,
     assert sum(n_read) == X.numblocks[0] * n_passes
 
 
+@pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")
+def test_where_moments_fail_the_fit_without_them_is_the_same(corpus):
+    """Documents of two words have no triples: what was chosen beside the passes must not touch the seed any more."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(corpus.shape[1], (600, 2), p=np.asarray(corpus.sum(axis=0)).ravel() / corpus.sum())
+    short = sparse.csr_matrix((np.ones(1200), (np.repeat(np.arange(600), 2), words.ravel())), (600, corpus.shape[1]))
+    model = LatentDirichletAllocation(3, max_iter=3, random_state=0)
+    there = fitted(model, array_of([short[:250], short[250:]]))
+    assert "documents as topics" in there.diagnostics_.method
+    assert_equal(there, fitted(model, lambda: iter([short])))
+
+
 SEEN = []  # partitions, and the workers that read them
 
 

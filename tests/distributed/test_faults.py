@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from odeco import DawidSkene, GaussianMixture, LatentDirichletAllocation
+from odeco import CategoricalHMM, DawidSkene, GaussianMixture, LatentDirichletAllocation
+from odeco.simulate import markov_chain
 from odeco.sources import out_of_core
 
 
@@ -68,6 +69,18 @@ def test_labels_that_are_shuffled_survive_a_killed_worker(crowd, cluster, tmp_pa
     assert (tmp_path / "killed").exists()
     here = DawidSkene(3, random_state=0).fit(crowd)
     np.testing.assert_allclose(spread.confusion_, here.confusion_, atol=1e-9)
+
+
+def test_sequences_survive_a_killed_worker(cluster, tmp_path):
+    rng = np.random.default_rng(0)
+    chains = [markov_chain(200, [[0.9, 0.1], [0.2, 0.8]], random_state=rng) for _ in range(40)]
+    sequences = [rng.binomial(3, 0.2 + 0.6 * states) for states in chains]
+    parts = [sequences[low : low + 8] for low in range(0, 40, 8)]
+    spread = CategoricalHMM(2, random_state=0).fit(deadly(parts, tmp_path / "killed", db.from_delayed))
+    assert (tmp_path / "killed").exists()
+    here = CategoricalHMM(2, random_state=0).fit(np.concatenate(sequences)[:, None], [200] * 40)
+    np.testing.assert_allclose(spread.emissionprob_, here.emissionprob_, atol=1e-9)
+    np.testing.assert_allclose(spread.transmat_, here.transmat_, atol=1e-9)
 
 
 def _as_matrix(partition):

@@ -55,15 +55,6 @@ def map_parts(function: Callable[[int], Result], n_parts: int) -> list[Result]:
     return list(_pool(n_threads).map(function, range(n_parts)))
 
 
-def aside(function: Callable[[], Result]) -> Callable[[], Result]:
-    """Start a function on a thread of its own; what is returned waits for the result, or raises the error."""
-    pool = ThreadPoolExecutor(1, "odeco-aside")
-    try:
-        return pool.submit(function).result
-    finally:
-        pool.shutdown(wait=False)
-
-
 _inside = local()
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.kernels.threads import aside, single_threaded_blas
+from odeco.kernels.threads import single_threaded_blas
 from odeco.models.topics import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
 from odeco.sources import Batch, Source, as_source, every, weigh_by_length
@@ -45,29 +46,31 @@ def word_moments(
     Documents are weighed by length: with equal weights a few short ones drown the rest in noise.
     """
     source = source.map(weigh_by_length())
-    # The limit is one for all threads, and must not be lifted while something runs aside.
-    with single_threaded_blas() if is_elsewhere(source) else nullcontext():
-        return _word_moments(source, n_components, word_scale, rng)
+    with _beside(source) as later:
+        sample = sample_documents(source, _NOISE_SAMPLE)
+        scale = later(lambda: choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale)
+        found = word_range(source, n_components, word_scale=scale, random_state=rng)
+        n_documents = int(found.frequencies.n_at_least[1])
+        noise = later(lambda: _noise_of(found, sample, n_components, n_documents))
+        whitener = found.whitener(n_components)
+        moments, everything = _triples(source, found, whitener)
+        suggested = int(np.count_nonzero(found.spectrum > noise()))
+        n_passes = found.n_passes + (1 if everything is None else 2)
+        basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
+        return WordMoments(basis, found.frequencies, scale(), noise())
 
 
-def _word_moments(source: Source, n_components: int, word_scale: float | None, rng: np.random.Generator) -> WordMoments:
-    sample = sample_documents(source, _NOISE_SAMPLE)
-    choose = _beside(source, lambda: choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale)
-    found = word_range(source, n_components, word_scale=choose, random_state=rng)
-    n_documents = int(found.frequencies.n_at_least[1])
-    measure = _beside(source, lambda: _noise_of(found, sample, n_components, n_documents))
-    whitener = found.whitener(n_components)
-    moments, everything = _triples(source, found, whitener)
-    noise = measure()
-    suggested = int(np.count_nonzero(found.spectrum > noise))
-    n_passes = found.n_passes + (1 if everything is None else 2)
-    basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
-    return WordMoments(basis, found.frequencies, choose(), noise)
+@contextmanager
+def _beside(source: Source) -> Iterator[Callable[[Callable[[], float]], Callable[[], float]]]:
+    """Makes functions that give their result when they are asked, as often as they are.
 
-
-def _beside(source: Source, function: Callable[[], float]) -> Callable[[], float]:
-    """A function to be asked later, once or more; where the rows are elsewhere it runs while a pass is made there."""
-    return aside(function) if is_elsewhere(source) else cache(function)
+    Where the rows are elsewhere, they run on another thread while passes are made there, and have ended in the end.
+    """
+    if not is_elsewhere(source):
+        yield cache
+        return
+    with single_threaded_blas(), ThreadPoolExecutor(1, "odeco-beside") as pool:  # the limit is one for both threads
+        yield lambda function: pool.submit(function).result
 
 
 def _triples(source: Source, found: WordRange, whitener: Whitener) -> tuple[ProjectedMoments, ImplicitTriples | None]:

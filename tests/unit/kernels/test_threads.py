@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import os
-from threading import Event
 
 import pytest
 
-from odeco.kernels.threads import aside, map_parts
+from odeco.kernels.threads import map_parts
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2", "3"])
@@ -35,17 +34,3 @@ def test_a_forked_child_starts_threads_of_its_own(monkeypatch):
     if child == 0:
         os._exit(0 if map_parts(abs, 4) == [0, 1, 2, 3] else 1)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_what_runs_aside_gives_its_result_as_often_as_asked():
-    go = Event()
-    result = aside(lambda: go.wait(10) and object())
-    go.set()
-    assert result() is result()
-    assert result()
-
-
-def test_an_error_aside_is_raised_where_the_result_is_asked_for():
-    result = aside(lambda: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        result()
