@@ -48,7 +48,7 @@ def word_moments(
     source = source.map(weigh_by_length())
     with _beside(source) as later:
         sample = sample_documents(source, _NOISE_SAMPLE)
-        scale = later(lambda: choose_word_scale(sample, n_components, rng) if word_scale is None else word_scale)
+        scale = later(lambda: choose_word_scale(sample, n_components, rng)) if word_scale is None else word_scale
         found = word_range(source, n_components, word_scale=scale, random_state=rng)
         n_documents = int(found.frequencies.n_at_least[1])
         noise = later(lambda: _noise_of(found, sample, n_components, n_documents))
@@ -57,7 +57,7 @@ def word_moments(
         suggested = int(np.count_nonzero(found.spectrum > noise()))
         n_passes = found.n_passes + (1 if everything is None else 2)
         basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
-        return WordMoments(basis, found.frequencies, scale(), noise())
+        return WordMoments(basis, found.frequencies, scale() if callable(scale) else scale, noise())
 
 
 @contextmanager
