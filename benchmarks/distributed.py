@@ -31,6 +31,7 @@ SECTIONS = ["moments", "parquet"]
 N_DOCUMENTS, LENGTH, N_WORDS, K = 220_000, 130, 20_000, 50
 N_PARTITIONS = 8
 REPEATS = 5
+FEW = 11_000  # documents on which passes take what they take besides reading
 # Workers of the cost model at the end, and its corpus: documents and nonzeros per document.
 MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS = 100, 1e9, 100
 NETWORK = 125e6  # bytes per second between workers: 1 Gbit/s
@@ -43,15 +44,20 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]
     result: dict[str, Any] = {"environment": environment, "quick": quick}
     with tempfile.TemporaryDirectory() as folder:
         described = harness.child("benchmarks.distributed", "write", folder, n)
-        result["sizes"] = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS}
+        few = harness.child("benchmarks.distributed", "write", _few(folder), min(n // 2, FEW))["n_nonzeros"]
+        result["sizes"] = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS, "few": few}
         for section in harness.choose(SECTIONS, only):
             result[section] = globals()[f"_{section}"](folder, 1 if quick else REPEATS)
     return result
 
 
+def _few(folder: str) -> str:
+    return str(Path(folder) / "few")
+
+
 def _moments(folder: str, n_repeats: int) -> dict[str, Any]:
-    """LDA moments (refine=None): the plain stream on one thread, two at a time, one worker, two workers."""
-    engines = {"one": ("dask", folder, 1), "two": ("dask", folder, 2)}
+    """LDA moments (refine=None): the plain stream on one thread, two at a time, one worker (few documents too), two."""
+    engines = {"one": ("dask", folder, 1), "two": ("dask", folder, 2), "few": ("dask", _few(folder), 1)}
     return _in_turns({"stream": ("stream", folder), "apart": ("apart", folder), **engines}, n_repeats)
 
 
@@ -80,6 +86,7 @@ def job_write(folder: str, n: str) -> dict[str, Any]:
     from odeco.files import write_counts
     from odeco.sources import as_source
 
+    Path(folder).mkdir(exist_ok=True)
     counts = sparse.csr_matrix(_documents(int(n), LENGTH, N_WORDS, K))
     edges = np.linspace(0, counts.shape[0], N_PARTITIONS + 1).astype(int)
     for index, (low, high) in enumerate(itertools.pairwise(edges)):
@@ -280,21 +287,24 @@ def job_from_parquet(folder: str) -> dict[str, Any]:
 
 
 def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
-    """Seconds of LDA moments, from what was measured on one worker: {"computing", "here", "moving", "left_bytes"}.
+    """Seconds of LDA moments, from one worker: {"computing", "fixed", "here", "moving", "left_bytes"}.
 
-    Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly; what is done
-    here (directions, decomposition) does not grow. Sums move at `link` bytes per second: one from every worker at the
-    same time, which its own tasks are merged in; then a few at a time, one after the other, up the levels of the tree;
-    and what a pass needs goes from worker to worker by doubling.
+    Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly; besides it takes what it takes
+    on no documents at all, by the line through the runs on few and on all of them; what is done here (directions,
+    decomposition) does not grow. Sums move at `link` bytes per second: one from every worker at the same time, which
+    its own tasks are merged in; then a few at a time, one after the other, up the levels of the tree; and what a pass
+    needs goes from worker to worker by doubling.
     """
-    sizes, one = result["sizes"], result["moments"]["one"]
-    spent = _in_passes(one)
+    sizes, one, few = result["sizes"], result["moments"]["one"], result["moments"]["few"]
+    spent, least = _in_passes(one), _in_passes(few)
+    per_nonzero = (spent - least) / (sizes["n_nonzeros"] - sizes["few"])
     per_pass = [(one["returned_bytes"][name], one["sent_bytes"][name], len(s)) for name, s in one["passes"].items()]
     out = sum(returned * n for returned, _, n in per_pass)
     into = sum(sent * n for _, sent, n in per_pass)
     upper = TREE_WIDTH * max(np.ceil(np.log(n_workers) / np.log(TREE_WIDTH)) - 1, 0)
     return {
-        "computing": spent * n_documents * nonzeros / sizes["n_nonzeros"] / n_workers,
+        "computing": per_nonzero * n_documents * nonzeros / n_workers,
+        "fixed": max(least - per_nonzero * sizes["few"], 0.0),
         "here": one["seconds"] - spent,
         "moving": 0.0 if n_workers == 1 else (out * (1 + upper) + into * np.log2(n_workers)) / link,
         "left_bytes": out,
@@ -368,7 +378,7 @@ def _model_said(result: dict[str, Any]) -> str:
     sizes, two = result["sizes"], result["moments"]["two"]
     near = cost_model(result, 2, sizes["n_documents"], sizes["n_nonzeros"] / sizes["n_documents"], two["link"])
     far = cost_model(result, MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS, NETWORK)
-    predicted = near["computing"] + near["here"] + near["moving"]
+    predicted = near["computing"] + near["fixed"] + near["here"] + near["moving"]
     left = " and ".join(f"{size / 1e6:.3g}" for size in two["left_bytes"])
     return (
         f"The cost model, fitted to one worker, says {predicted:.3g} s for two, at the {two['link'] / 1e6:,.0f} MB/s "
@@ -377,8 +387,8 @@ def _model_said(result: dict[str, Any]) -> str:
         f"leave each of them on average; Dask counted {left} MB, the result included, samples not. For "
         f"{MODEL_DOCUMENTS:.0e} documents of {MODEL_NONZEROS} different words on {MODEL_WORKERS} workers of one thread "
         f"it says {far['computing'] / 60:.3g} minutes of computing, {far['moving'] / 60:.3g} of moving sums "
-        f"({far['left_bytes'] / 1e6:.3g} MB out of every worker at {NETWORK / 1e6:.0f} MB/s) and {far['here']:.2g} "
-        "seconds here."
+        f"({far['left_bytes'] / 1e6:.3g} MB out of every worker at {NETWORK / 1e6:.0f} MB/s), {far['fixed']:.2g} "
+        f"seconds that passes take whatever they read, and {far['here']:.2g} here."
     )
 
 
