@@ -46,7 +46,8 @@ def kept_memory() -> Iterator[None]:
             _n_inside -= 1
             if _n_inside == 0:
                 for parameter, name in _NAMES.items():
-                    library.mallopt(parameter, _given(name) or _AT_FIRST)
+                    given = _given(name)
+                    library.mallopt(parameter, _AT_FIRST if given is None else given)
                 library.malloc_trim(0)
 
 

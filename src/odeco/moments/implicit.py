@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.kernels.lines import whole_lines
+from odeco.kernels.lines import in_lines, whole_lines
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
 from odeco.sources import Source, require_passes
@@ -102,7 +102,7 @@ class ImplicitTriples(SymmetricTensor):
 
         out = np.empty((len(weights), self.dimension), dtype=self.basis.dtype)
         rows = weights.astype(self.basis.dtype)
-        csr, basis = (parts.indptr, parts.columns, parts.values), whole_lines(self.basis)
+        csr, basis = (parts.indptr, parts.columns, parts.values), whole_lines(in_lines(self.basis))
         if sums is None:
             bounds = balanced_parts(parts.indptr, thread_count()).tolist()
             spans = list(pairwise(bounds))

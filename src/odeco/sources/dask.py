@@ -30,7 +30,7 @@ _LEAST_PARTITIONS, _MOST_TASKS_PER_THREAD = 4, 3
 
 
 class DaskPartitions(Partitions):
-    """One task per partition and a tree of merges above."""
+    """Tasks over one partition or several, and a tree of merges above."""
 
     def __init__(self, partitions: Sequence[Any]) -> None:
         super().__init__()

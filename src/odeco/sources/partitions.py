@@ -27,7 +27,7 @@ Rows = slice | NDArray[np.intp]
 
 # Results that one merge adds up: neighbours, which engines tend to have on one worker, so that most of them stay there.
 TREE_WIDTH = 4
-# Partitions in which first rows are looked for, before twice as many and so on.
+# Partitions in which first rows are looked for at a time, until more have been seen: then as many again.
 _FIRST_LOOK = 4
 
 
