@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from odeco.moments import WordFrequencies, WordPairs, WordTriples
+from odeco.moments import FrequenciesAndPairs, WordFrequencies, WordPairs, WordTriples
 from odeco.sources import as_batch, as_source
-from tests.oracles.word_moments import mean_pairs, mean_triples, project
+from tests.oracles.word_moments import mean_frequencies, mean_pairs, mean_triples, project
 
 D, K = 5, 3
 BASIS = np.random.default_rng(0).standard_normal((D, K))
 KINDS = {
     "frequencies": (lambda: WordFrequencies(D), lambda m: m.mean),
     "pairs": (lambda: WordPairs(BASIS), lambda m: m.product),
+    "both": (lambda: FrequenciesAndPairs(BASIS), lambda m: np.column_stack([m.frequencies.mean, m.pairs.product])),
     "triples": (lambda: WordTriples(BASIS), lambda m: m.triples),
 }
 # Sums in another order differ by eps times the sum of absolute values; entries here are of order 1.
@@ -52,6 +53,8 @@ def test_any_chunking_and_any_merge_order(kind, X, data):
 @given(X=counts)
 def test_equal_to_loops_over_ordered_tuples(X):
     np.testing.assert_allclose(whole("pairs", X, None), mean_pairs(X) @ BASIS, atol=ROUNDING)
+    both = np.column_stack([mean_frequencies(X), mean_pairs(X) @ BASIS])
+    np.testing.assert_allclose(whole("both", X, None), both, atol=ROUNDING)
     np.testing.assert_allclose(whole("triples", X, None), project(mean_triples(X), BASIS), atol=ROUNDING)
 
 

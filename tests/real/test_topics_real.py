@@ -18,10 +18,10 @@ pytestmark = pytest.mark.real
 ANCHORS = {
     "money": {"gold", "silver", "currency", "bank"},
     "diplomacy": {"treaty", "mexico", "relations"},
-    "forces": {"army", "navy", "officers"},
+    "forces": {"navy", "naval", "ships"},
     "peace": {"world", "peace", "nations", "freedom"},
     "accounts": {"fiscal", "treasury", "expenditures", "receipts"},
-    "today": {"america", "americans", "children"},
+    "today": {"america", "americans"},
 }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +16,14 @@ from numpy.typing import NDArray
 from odeco.kernels.threads import single_threaded_blas
 from odeco.models.topics import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordFrequencies, WordTriples
-from odeco.sources import Batch, Source, as_source, every, weigh_by_length
+from odeco.sources import Batch, Source, as_source, every, require_passes, weigh_by_length
 from odeco.sources.arrays import ArraySource, join_batches
 from odeco.sources.partitions import PartitionedCounts, is_elsewhere
 from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
 from odeco.whitening.randomized import WordRange, word_range
+
+Result = TypeVar("Result")
 
 # Documents on which the word scale is chosen, and on which the noise is measured.
 _PILOT, _NOISE_SAMPLE = 5_000, 20_000
@@ -46,12 +50,14 @@ def word_moments(
     Documents are weighed by length: with equal weights a few short ones drown the rest in noise.
     """
     source = source.map(weigh_by_length())
+    require_passes(source, 2)
+    pilot = np.random.default_rng(rng.integers(2**63))  # of its own: the word scale may be chosen beside a pass
     with _beside(source) as later:
-        sample = sample_documents(source, _NOISE_SAMPLE)
-        scale = later(lambda: choose_word_scale(sample, n_components, rng)) if word_scale is None else word_scale
+        sample = later(lambda: sample_documents(source, _NOISE_SAMPLE))
+        scale = later(lambda: choose_word_scale(sample(), n_components, pilot)) if word_scale is None else word_scale
         found = word_range(source, n_components, word_scale=scale, random_state=rng)
         n_documents = int(found.frequencies.n_at_least[1])
-        noise = later(lambda: _noise_of(found, sample, n_components, n_documents))
+        noise = later(lambda: _noise_of(found, sample(), n_components, n_documents))
         whitener = found.whitener(n_components)
         moments, everything = _triples(source, found, whitener)
         suggested = int(np.count_nonzero(found.spectrum > noise()))
@@ -60,17 +66,23 @@ def word_moments(
         return WordMoments(basis, found.frequencies, scale() if callable(scale) else scale, noise())
 
 
+class _Later(Protocol):
+    def __call__(self, function: Callable[[], Result], /) -> Callable[[], Result]: ...
+
+
 @contextmanager
-def _beside(source: Source) -> Iterator[Callable[[Callable[[], float]], Callable[[], float]]]:
+def _beside(source: Source) -> Iterator[_Later]:
     """Makes functions that give their result when they are asked, as often as they are.
 
-    Where the rows are elsewhere, they run on another thread while passes are made there, and have ended in the end.
+    Where the rows are elsewhere, they run on another thread while passes are made there, in the order in which they
+    were made, and have ended in the end.
     """
-    if not is_elsewhere(source):
+    if not isinstance(source, PartitionedCounts):
         yield cache
         return
+    source.n_first(source.batch_size)  # so that the sample is asked for at once, before the first pass
     with single_threaded_blas(), ThreadPoolExecutor(1, "odeco-beside") as pool:  # the limit is one for both threads
-        yield lambda function: pool.submit(function).result
+        yield lambda function: pool.submit(copy_context().run, function).result
 
 
 def _triples(source: Source, found: WordRange, whitener: Whitener) -> tuple[ProjectedMoments, ImplicitTriples | None]:

@@ -6,11 +6,12 @@ from odeco.moments.base import Moments
 from odeco.moments.dirichlet import DirichletMoments, DirichletTensor, dirichlet_moments
 from odeco.moments.implicit import ImplicitTriples
 from odeco.moments.triples import ProjectedMoments, WordTriples
-from odeco.moments.words import WordFrequencies, WordPairs
+from odeco.moments.words import FrequenciesAndPairs, WordFrequencies, WordPairs
 
 __all__ = [
     "DirichletMoments",
     "DirichletTensor",
+    "FrequenciesAndPairs",
     "ImplicitTriples",
     "Moments",
     "ProjectedMoments",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
 from odeco.kernels.lines import in_lines, whole_lines
-from odeco.moments.base import Moments
+from odeco.moments.base import Additive, Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch
 
@@ -142,6 +142,28 @@ class WordPairs(Moments):
         self._products.merge(other._products)
         self._diagonal = self._diagonal + other._diagonal
         self._weight += other._weight
+
+
+class FrequenciesAndPairs(Additive):
+    """Word frequencies, and word pairs on a basis that needs none of them: one pass for both."""
+
+    _sums = ("frequencies", "pairs")
+    _maxima = ("frequencies",)
+
+    def __init__(self, basis: ArrayLike) -> None:
+        self.pairs = WordPairs(basis)
+        self.frequencies = WordFrequencies(self.pairs.n_features)
+
+    @property
+    def n(self) -> int:
+        """The number of documents seen."""
+        return self.pairs.n
+
+    def update(self, batch: Batch) -> Self:
+        """Add the documents of a batch; returns self."""
+        self.frequencies.update(batch)
+        self.pairs.update(batch)
+        return self
 
 
 def column_sums(parts: CsrParts, weights: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from odeco._random import RandomState, as_generator
-from odeco.moments import WordFrequencies, WordPairs
+from odeco.moments import FrequenciesAndPairs, WordFrequencies, WordPairs
 from odeco.sources import as_source, require_passes
 from odeco.sources.base import Source
 from odeco.whitening.whitener import Whitener, check_n_components, check_spectrum
@@ -89,8 +89,9 @@ def word_range(
 
     Block Krylov: each product of M2 with ``n_components + n_oversamples`` vectors is one pass; all blocks after the
     first, random one stay in the space, about ``(n_products - 1) * (n_components + n_oversamples)`` directions.
-    One more pass comes before for the frequencies. Vocabularies of up to 500 words, or no larger than that space, are
-    treated exactly, in two passes.
+    The first pass finds the frequencies too, so the random block is not scaled by them: it leans towards frequent
+    words, and the space comes closer to the leading directions than with a scaled one. Vocabularies of up to 500 words,
+    or no larger than that space, are treated exactly, in one pass.
 
     Parameters
     ----------
@@ -116,20 +117,20 @@ def word_range(
     _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
     width = min(n_components + n_oversamples, d)
     exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
-    n_passes = 2 if exact else 1 + n_products
+    n_passes = 1 if exact else n_products
     require_passes(source, n_passes)
-    frequencies = WordFrequencies(d).update_all(source)
-    scale = frequency_scale(frequencies.mean, word_scale() if callable(word_scale) else word_scale)
+    work = np.dtype(np.float64 if exact else dtype)
+    start = np.eye(d) if exact else as_generator(random_state).standard_normal((d, width))
+    first = FrequenciesAndPairs(start.astype(work)).update_all(source)
+    scale = frequency_scale(first.frequencies.mean, word_scale() if callable(word_scale) else word_scale)
+    image = scale[:, None] * first.pairs.product
     if exact:
-        directions = np.eye(d)
-        images = _product(source, directions, scale, np.float64)
+        directions, images = start, image * scale
     else:
-        start = as_generator(random_state).standard_normal((d, width))
-        directions, images = _krylov(source, start, scale, n_products, dtype)
+        directions, images = _krylov(source, image, scale, n_products - 1, work)
     spectrum, rotation = _ritz(directions, images)
-    eps = float(np.finfo(np.float64 if exact else np.dtype(dtype)).eps)
     directions, images = tall_product(directions, rotation), tall_product(images, rotation)
-    return WordRange(frequencies, scale, directions, images, spectrum, n_passes, eps)
+    return WordRange(first.frequencies, scale, directions, images, spectrum, n_passes, float(np.finfo(work).eps))
 
 
 def whiten_words(X: Any, n_components: int, **options: Any) -> Whitener:
@@ -158,14 +159,13 @@ def orthonormalize(block: Array) -> Array:
     return block
 
 
-def _krylov(source: Source, start: Array, scale: Array, n_products: int, dtype: DTypeLike) -> tuple[Array, Array]:
-    """An orthonormal basis of the Krylov space of ``S M2 S`` without its random start, and its image."""
+def _krylov(source: Source, image: Array, scale: Array, n_blocks: int, dtype: DTypeLike) -> tuple[Array, Array]:
+    """An orthonormal basis of the Krylov space of ``S M2 S`` that begins with an image, and the image of that space."""
     from odeco.kernels.tall import tall_inner, tall_product
 
-    image = _product(source, start, scale, dtype)
     blocks: list[Array] = []
     images: list[Array] = []
-    for _ in range(n_products - 1):
+    for _ in range(n_blocks):
         for _ in range(2):  # twice is enough for orthogonality to the blocks before
             for block in blocks:
                 image = image - tall_product(block, tall_inner(block, image))
