@@ -6,11 +6,11 @@ whitening, a k x k x k tensor, its decomposition and the topics read off. alpha0
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from odeco.decomposition import Decomposition, run_method
 from odeco.moments import DirichletTensor, ProjectedMoments, dirichlet_moments
@@ -162,8 +162,8 @@ class Alpha0Search:
 def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
     """The alpha0 at which the tensor is closest to orthogonally decomposable.
 
-    A coarse grid, then golden section in log alpha0 around its best point. The residual is smallest at the true value,
-    where alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments.
+    A coarse grid, then a search in log alpha0 around its best point. The residual is smallest at the true value, where
+    alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments.
     """
     from odeco.kernels.threads import map_parts, single_threaded_blas
 
@@ -187,23 +187,7 @@ def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
         identified = bool(values.min() < _IDENTIFIED * np.median(values))
         if identified:
             at = int(np.argmin(values))
-            golden_section(residual, grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)], _ALPHA0_TOLERANCE)
+            around = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
+            minimize_scalar(residual, bounds=around, method="bounded", options={"xatol": _ALPHA0_TOLERANCE})
     best = min(seen, key=lambda alpha0: seen[alpha0]) if identified else UNIDENTIFIED_ALPHA0
     return Alpha0Search(best, identified, np.array(sorted(seen.items())))
-
-
-def golden_section(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """The minimum of a unimodal function on an interval, to an absolute tolerance."""
-    ratio = (np.sqrt(5.0) - 1.0) / 2.0
-    inner = [high - ratio * (high - low), low + ratio * (high - low)]
-    values = [function(inner[0]), function(inner[1])]
-    while high - low > tolerance:
-        if values[0] <= values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - ratio * (high - low)
-            values[0] = function(inner[0])
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + ratio * (high - low)
-            values[1] = function(inner[1])
-    return float((low + high) / 2)
