@@ -100,7 +100,8 @@ class ScatterSum:
 
     @total.setter
     def total(self, total: NDArray[np.float64]) -> None:
-        self._copies[:], self._n_pending = 0, 0
+        if self._n_pending:  # otherwise they are zero, and may never have been touched
+            self._copies[:], self._n_pending = 0, 0
         self._total = total
 
     def merge(self, other: ScatterSum) -> None:

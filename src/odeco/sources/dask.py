@@ -74,24 +74,26 @@ class DaskPartitions(Partitions):
         """Tasks that add up neighbours: what sums cost apart from the rows is paid once for all of these.
 
         Empty sums are large, and a node of the graph of their own: they travel once to a worker, not once with every
-        task, and are still there when a worker that had them dies.
+        task, and are still there when a worker that had them dies. A few tasks, of which no worker has a second one,
+        take them along: that is one way less.
         """
         from dask import annotate, delayed
 
-        sent = delayed(work, pure=False, traverse=False)
         run, run_all = delayed(_run, pure=False), delayed(_run_all, pure=False)
         parts = [(self._readers[piece.index], piece.rows) for piece in pieces]
+        sent = delayed(work, pure=False, traverse=False)
         if not all(isinstance(reader, Enclosed) for reader, _ in parts):  # they lie on workers: each stays on its own
             return [run(sent, reader, _Sent(rows)) for reader, rows in parts]
         seats = _seats()
         per_thread = np.clip(len(parts) // (_LEAST_PARTITIONS * len(seats)), 1, _MOST_TASKS_PER_THREAD)
         edges = np.linspace(0, len(parts), min(len(parts), per_thread * len(seats)) + 1).round().astype(int)
+        given = _Sent(work) if len(edges) - 1 <= min(TREE_WIDTH, len(set(seats))) else sent
         tasks = []
         for index, (low, high) in enumerate(pairwise(edges)):
             seat = seats[index * len(seats) // (len(edges) - 1)]
             # Dask would run tasks where the empty sums are, all on one worker, and move them later.
             with annotate(workers=seat, allow_other_workers=True) if seat else nullcontext():
-                tasks.append(run_all(sent, _Sent(parts[low:high])))
+                tasks.append(run_all(given, _Sent(parts[low:high])))
         return tasks
 
 
@@ -103,12 +105,15 @@ class _Sent:
 
 
 def _run(work: Any, partition: Any, rows: _Sent) -> Any:
-    function = work.value if isinstance(work, _Sent) else work
-    return function(_read(partition), rows.value)
+    return _received(work)(_read(partition), rows.value)
 
 
-def _run_all(work: SumRows, parts: _Sent) -> Any:
-    return work.over((_read(partition), rows) for partition, rows in parts.value)
+def _run_all(work: Any, parts: _Sent) -> Any:
+    return _received(work).over((_read(partition), rows) for partition, rows in parts.value)
+
+
+def _received(work: Any) -> Any:
+    return work.value if isinstance(work, _Sent) else work
 
 
 def _read(partition: Any) -> Any:
