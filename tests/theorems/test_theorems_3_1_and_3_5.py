@@ -16,28 +16,28 @@ K, D = 5, 12
 ROUNDING = 1e-10
 
 
-def truth(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def truth(seed: int = 0, k: int = K, d: int = D) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.full(D, 0.3), size=K), np.sort(rng.dirichlet(np.full(K, 3.0)))[::-1]
+    return rng.dirichlet(np.full(d, 0.3), size=k), np.sort(rng.dirichlet(np.full(k, 3.0)))[::-1]
 
 
 def population(topics: np.ndarray, weights: np.ndarray, alpha0: float) -> BasisMoments:
     """E[x1], E[x1 (x) x2], E[x1 (x) x2 (x) x3] of the model itself, from the moments of the Dirichlet distribution."""
-    columns = topics.T
+    columns, k = topics.T, len(weights)
     if alpha0 == 0:  # h is a unit vector
-        second, third = np.diag(weights), rank_one_sum(weights, np.eye(K))
+        second, third = np.diag(weights), rank_one_sum(weights, np.eye(k))
     else:
         alpha = alpha0 * weights
         second = (np.outer(alpha, alpha) + np.diag(alpha)) / (alpha0 * (alpha0 + 1))
         third = np.multiply.outer(np.outer(alpha, alpha), alpha)
-        for i in range(K):
-            for j in range(K):
+        for i in range(k):
+            for j in range(k):
                 # E[h_i h_i h_j]: one of the rising factorials (a)(a + 1) replaces a^2, for each pair of equal indices
                 for where in {(i, i, j), (i, j, i), (j, i, i)}:
                     third[where] = alpha[i] * (alpha[i] + 1) * (alpha[j] if j != i else alpha[i] + 2)
         third = third / (alpha0 * (alpha0 + 1) * (alpha0 + 2))
     pairs = columns @ second @ columns.T
-    whitener = whiten(pairs, K)
+    whitener = whiten(pairs, k)
     w = whitener.matrix
     moments = ProjectedMoments(w.T @ columns @ weights, w.T @ pairs @ w, multilinear(third, *[(w.T @ columns).T] * 3))
     return BasisMoments(whitener, moments, whitener.spectrum)
@@ -67,11 +67,13 @@ def test_a_wrong_alpha0_shows_in_the_residual_and_in_the_sum_of_the_weights():
 
 
 @pytest.mark.parametrize("alpha0", [0.1, 0.5, 2.0, 5.0])
-def test_the_search_finds_alpha0(alpha0):
-    topics, weights = truth(1)
+@pytest.mark.parametrize(("k", "d"), [(K, D), (40, 90)])  # large ones are decomposed in single precision on the way
+def test_the_search_finds_alpha0(alpha0, k, d):
+    topics, weights = truth(1, k, d)
     search = search_alpha0(population(topics, weights, alpha0))
     assert search.identified
-    assert abs(np.log(search.alpha0 / alpha0)) <= 0.03  # the tolerance of the search
+    # The tolerance of the search; in single precision the smallest residual is lost in rounding.
+    assert abs(np.log(search.alpha0 / alpha0)) <= (0.03 if k == K else 0.1)
     assert np.all(np.diff(search.curve[:, 0]) > 0)
     assert search.curve[:, 1].min() == search.curve[np.argmin(np.abs(np.log(search.curve[:, 0] / search.alpha0))), 1]
 

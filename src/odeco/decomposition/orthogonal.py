@@ -130,8 +130,8 @@ def _iterate(tensor: SymmetricTensor, frame: Floats, n_iter: int, tol: float, sh
     if isinstance(tensor, ExplicitTensor) and tensor.dimension >= _SINGLE_DIMENSION:
         single = tensor.packed(np.float32).power_map
         rough = _run(single, frame, n_iter, max(tol, _SINGLE_TOLERANCE), shift / tensor.scale, single=True)
-        if rough.change <= tol and tol >= _START_TOLERANCE:
-            return rough
+        if rough.change <= tol and tol >= _START_TOLERANCE:  # in the tensor's own units again
+            return replace(rough, values=tensor.scale * rough.values, mapped=tensor.scale * rough.mapped)
         frame, used = rough.frame, rough.n_iter
     end = _run(tensor.power_map, frame, max(n_iter - used, 1), tol, shift, single=False)
     return replace(end, n_iter=used + end.n_iter)

@@ -51,6 +51,18 @@ def test_clean_tensors_are_recovered_to_rounding(case, method):
     assert result.certificate.accepted.all()
 
 
+@pytest.mark.parametrize("order", [3, 4])
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
+def test_a_loose_tolerance_ends_early_in_the_same_units(order, tol):
+    """Large tensors that need not be precise end in single precision, on entries divided by the largest."""
+    n = 40 if order == 3 else 33
+    sample = odeco_tensor(n, 3, order=order, eigenvalues=[30.0, 20.0, 10.0], noise=1e-3, random_state=0)
+    result = odeco.decompose(sample.tensor, 3, tol=tol, random_state=0)
+    check_recovered(result, sample, 0.02, 0.02)
+    rest = sample.tensor - rank_one_sum(result.eigenvalues, result.eigenvectors, order)
+    assert result.residual == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(sample.tensor), rel=0.2)
+
+
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in UNSTABLE])
 @pytest.mark.parametrize("case", NOISY, ids=case_id)
 def test_noisy_tensors_are_recovered_within_the_bounds_of_theorem_5_1(case, method):
