@@ -41,10 +41,11 @@ def dirichlet_moments(first: ArrayLike, pairs: ArrayLike, triples: ArrayLike, al
             f"and {m3.shape}."
         )
     second = m2 - alpha0 / (alpha0 + 1) * np.outer(m1, m1)
-    # The three permutations of E[x1 (x) x2 (x) M1], and the cube of M1: M1 is a factor of each.
-    mixed = m2[:, :, None] * m1
-    third = m3 - alpha0 / (alpha0 + 2) * (mixed + mixed.transpose(0, 2, 1) + mixed.transpose(2, 1, 0))
-    third += 2 * alpha0**2 / ((alpha0 + 2) * (alpha0 + 1)) * np.multiply.outer(np.outer(m1, m1), m1)
+    # The three permutations of E[x1 (x) x2 (x) M1], and a third of the cube of M1 in each: M1 is a factor of all.
+    mixed = alpha0 / (alpha0 + 2) * (m2 - 2 * alpha0 / (3 * (alpha0 + 1)) * np.outer(m1, m1))
+    third = m3 - mixed[:, :, None] * m1
+    third -= mixed[:, None, :] * m1[:, None]
+    third -= mixed * m1[:, None, None]
     return DirichletMoments(second, third)
 
 

@@ -73,7 +73,8 @@ class Whitener:
             )
         # Each product contracts the leading axis and appends the new one: after `order` turns all are done.
         for _ in range(moments.ndim):
-            moments = np.tensordot(moments, self.matrix, axes=(0, 0))
+            rest = moments.shape[1:]
+            moments = (moments.reshape(self.n_features, -1).T @ self.matrix).reshape(*rest, -1)
         return moments
 
     def unwhiten(self, V: ArrayLike) -> FloatArray:
