@@ -123,7 +123,7 @@ def choose_word_scale(sample: Batch, n_components: int, rng: np.random.Generator
 
 
 def _noise_of(found: WordRange, sample: Batch, n_components: int, n_documents: int) -> float:
-    return pair_noise(sample, found.scale, found.directions[:, :n_components], n_documents)
+    return pair_noise(sample, found.scale, found.directions(n_components), n_documents)
 
 
 def sample_documents(source: Source, size: int) -> Batch:

@@ -142,7 +142,7 @@ class WordStream:
         found = word_range(source, self.n_components, word_scale=scale, random_state=rng)
         width = min(_SLACK * self.n_components, len(found.spectrum))
         basis = as_basis(found.basis(width).astype(np.float32))  # one for both
-        noise = pair_noise(first, found.scale, found.directions[:, : self.n_components], 1)
+        noise = pair_noise(first, found.scale, found.directions(self.n_components), 1)
         return _Sums(WordPairs(basis), WordTriples(basis), noise)
 
 

@@ -28,8 +28,8 @@ _FREQUENCY_FLOOR = 0.1
 class WordRange:
     """Leading directions of the scaled word pairs ``S M2 S``, M2 = E[x1 (x) x2], S = diag(scale).
 
-    There are more of them than components were asked for (slack), best first, and the product of M2 with each
-    is known: every `whitener` of at most that many components follows without a further pass.
+    There are more of them than components were asked for (slack), and the product of M2 with each is known: every
+    `whitener` of at most that many components follows without a further pass.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class WordRange:
         M1 and the lengths of the documents.
     scale : (d,) array
         About ``M1 ** -word_scale``, see `frequency_scale`; 0 for words that never occur.
-    directions : (d, m) array
-        Orthonormal Ritz vectors of ``S M2 S``.
-    images : (d, m) array
-        ``S M2 S @ directions``.
+    space, images : (d, m) arrays
+        Orthonormal columns, and ``S M2 S @ space``.
+    rotation : (m, m) array
+        ``space @ rotation`` are the Ritz vectors of ``S M2 S``, best first.
     spectrum : (m,) array
         Ritz values, descending: eigenvalues where the vocabulary is small, estimates from within elsewhere.
     n_passes : int
@@ -51,28 +51,37 @@ class WordRange:
 
     frequencies: WordFrequencies
     scale: Array = field(repr=False)
-    directions: Array = field(repr=False)
+    space: Array = field(repr=False)
     images: Array = field(repr=False)
+    rotation: Array = field(repr=False)
     spectrum: Array = field(repr=False)
     n_passes: int
     work_eps: float = field(repr=False)
 
+    def directions(self, n_directions: int | None = None) -> Array:
+        """The first Ritz vectors, or all of them: orthonormal columns."""
+        from odeco.kernels.tall import tall_product
+
+        return tall_product(self.space, self.rotation[:, :n_directions])
+
     def whitener(self, n_components: int) -> Whitener:
         """Whiten the first ``n_components`` directions: ``W^T M2 W = I``, lifted back through the scale."""
+        from odeco.kernels.tall import tall_product
+
         check_n_components(n_components, len(self.scale))
         if n_components > len(self.spectrum):
             raise ValueError(f"n_components={n_components} is larger than the {len(self.spectrum)} directions found.")
         check_spectrum(self.spectrum, n_components, tolerance=10 * self.work_eps, allow_indefinite=True)
-        roots = np.sqrt(self.spectrum[:n_components])
-        matrix = self.scale[:, None] * self.directions[:, :n_components] / roots
+        scaled = self.rotation[:, :n_components] / np.sqrt(self.spectrum[:n_components])
+        matrix = self.scale[:, None] * tall_product(self.space, scaled)
         # M2 W: for exact eigenvectors S^-1 U D^(1/2), otherwise half a power iteration better than that.
         unscale = np.where(self.scale > 0, self.scale, np.inf)
-        lift = self.images[:, :n_components] / unscale[:, None] / roots
+        lift = tall_product(self.images, scaled) / unscale[:, None]
         return Whitener(matrix, lift, self.spectrum)
 
     def basis(self, n_directions: int | None = None) -> Array:
         """``S U`` for the first directions U: the fixed basis on which a stream accumulates its moments."""
-        return self.scale[:, None] * self.directions[:, :n_directions]
+        return self.scale[:, None] * self.directions(n_directions)
 
 
 def word_range(
@@ -109,8 +118,6 @@ def word_range(
         Of the products over the data.
     random_state : int, Generator, RandomState or None
     """
-    from odeco.kernels.tall import tall_product
-
     source = as_source(X)
     d = source.n_features
     check_n_components(n_components, d)
@@ -124,13 +131,9 @@ def word_range(
     first = FrequenciesAndPairs(start.astype(work)).update_all(source)
     scale = frequency_scale(first.frequencies.mean, word_scale() if callable(word_scale) else word_scale)
     image = scale[:, None] * first.pairs.product
-    if exact:
-        directions, images = start, image * scale
-    else:
-        directions, images = _krylov(source, image, scale, n_products - 1, work)
-    spectrum, rotation = _ritz(directions, images)
-    directions, images = tall_product(directions, rotation), tall_product(images, rotation)
-    return WordRange(first.frequencies, scale, directions, images, spectrum, n_passes, float(np.finfo(work).eps))
+    space, images = (start, image * scale) if exact else _krylov(source, image, scale, n_products - 1, work)
+    spectrum, rotation = _ritz(space, images)
+    return WordRange(first.frequencies, scale, space, images, rotation, spectrum, n_passes, float(np.finfo(work).eps))
 
 
 def whiten_words(X: Any, n_components: int, **options: Any) -> Whitener:
@@ -183,11 +186,11 @@ def _product(source: Source, block: Array, scale: Array, dtype: DTypeLike) -> Ar
     return image
 
 
-def _ritz(directions: Array, images: Array) -> tuple[Array, Array]:
+def _ritz(space: Array, images: Array) -> tuple[Array, Array]:
     """Ritz values of the space, descending, and the rotation to its Ritz vectors."""
     from odeco.kernels.tall import tall_inner
 
-    projected = tall_inner(directions, images)
+    projected = tall_inner(space, images)
     values, vectors = np.linalg.eigh((projected + projected.T) / 2)
     return values[::-1].copy(), vectors[:, ::-1].copy()
 
