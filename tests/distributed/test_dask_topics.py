@@ -15,6 +15,7 @@ from scipy import sparse
 from odeco import LatentDirichletAllocation, SingleTopicModel
 from odeco.moments import WordPairs, WordTriples
 from odeco.sources import as_source, partitions
+from odeco.sources.dask import open_dask
 
 # Products are in single precision: sums of 2,000 documents in another order differ by some 1e-7 of the largest entry,
 # and what is read from them by the condition of the problem times that; 1e-8 was measured.
@@ -115,6 +116,24 @@ def test_one_task_adds_up_several_partitions(corpus, corpus_blocks, monkeypatch,
     n_passes = together.diagnostics_.n_passes
     assert len(n_read) == tasks * n_passes
     assert sum(n_read) == X.numblocks[0] * n_passes
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, 1), ({"priority": 5}, 6), ({"priority": len}, len)])
+def test_what_is_waited_for_goes_before_a_pass(corpus_blocks, monkeypatch, given, expected):
+    """Samples are asked for while a pass begins; Dask takes both for one generation of tasks."""
+    asked = []
+
+    def compute(tasks):
+        asked.extend(tasks)
+        return [0] * len(tasks)
+
+    monkeypatch.setattr("odeco.sources.dask.compute", compute)
+    opened = open_dask(array_of(corpus_blocks))[0]
+    with dask.annotate(**given):
+        opened.fetch(partitions._count_rows, [partitions.Piece(0, partitions.ALL)])
+    layers = [layer.annotations for task in asked for layer in task.dask.layers.values() if layer.annotations]
+    assert layers
+    assert all(annotations["priority"] == expected for annotations in layers)
 
 
 @pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")
