@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from odeco.decomposition import Decomposition, run_method
 from odeco.moments import DirichletTensor, ProjectedMoments, dirichlet_moments
@@ -20,9 +19,9 @@ from odeco.whitening import Whitener, whiten
 
 Floats = NDArray[np.float64]
 
-# Relative precision of the search for alpha0: its own sampling error is larger on any corpus seen so far.
-_ALPHA0_TOLERANCE = 0.03
 _ALPHA0_GRID = np.geomspace(0.01, 30.0, 9)
+# Around its best point, in units of log alpha0: the vertex of a parabola through points this far apart, and again.
+_ALPHA0_WIDTHS = (1.0, 0.5, 0.25, 0.125)
 # On documents that follow the model the residual doubles within a factor of four from the true alpha0. Where it hardly
 # varies over the whole grid, alpha0 is not identified and the usual prior of one pseudo-document is taken.
 _IDENTIFIED = 0.9
@@ -30,6 +29,8 @@ UNIDENTIFIED_ALPHA0 = 1.0
 # Iterations at which a frame that has not settled by then will not: columns of noise wander for ever.
 _SETTLED = {"n_iter": 40, "tol": 1e-5}
 _COARSE = {"n_iter": 15, "tol": 1e-3}
+# In double precision at the end: what rounding leaves in the residual moves the vertex of a flat parabola.
+_FINE = {"n_iter": 20, "tol": 1e-4}
 # The power map contracts by the relative noise at each step: three take the error of a sample to that of all documents.
 _FEW_STEPS = {"n_iter": 3, "tol": 1e-4}
 
@@ -162,18 +163,19 @@ class Alpha0Search:
 def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
     """The alpha0 at which the tensor is closest to orthogonally decomposable.
 
-    A coarse grid, then a search in log alpha0 around its best point. The residual is smallest at the true value, where
-    alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments.
+    A coarse grid, then parabolas in log alpha0 around its best point. The residual is smallest at the true value, where
+    alone M3 has the form of Theorem 3.5. Where it is flat, alpha0 is not identified by the moments. Vertices of
+    parabolas move with the moments, while the best of many points near a flat minimum is a matter of rounding.
     """
     from odeco.kernels.threads import map_parts, single_threaded_blas
 
     seen: dict[float, float] = {}
 
-    def residual(log_alpha0: float) -> float:
+    def residual(log_alpha0: float, options: dict[str, float]) -> float:
         alpha0 = float(np.exp(log_alpha0))
         try:
             # The same start at every alpha0: a smooth curve, whatever the seed.
-            _, decomposition = _decompose_at(basis, alpha0, np.random.default_rng(0), method, _COARSE)
+            _, decomposition = _decompose_at(basis, alpha0, np.random.default_rng(0), method, options)
         except ValueError:  # M2 is indefinite: alpha0 is far too large
             return np.inf
         seen[alpha0] = decomposition.residual
@@ -181,13 +183,24 @@ def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
 
     with single_threaded_blas():  # many small products
         grid = np.log(_ALPHA0_GRID)
-        values = np.array(map_parts(lambda point: residual(grid[point]), grid.size))
+        values = np.array(map_parts(lambda point: residual(grid[point], _COARSE), grid.size))
         if not seen:
             topics_at(basis, float(_ALPHA0_GRID[0]), np.random.default_rng(0), method)  # raises the error that says why
         identified = bool(values.min() < _IDENTIFIED * np.median(values))
+        best = float(np.log(UNIDENTIFIED_ALPHA0))
         if identified:
-            at = int(np.argmin(values))
-            around = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
-            minimize_scalar(residual, bounds=around, method="bounded", options={"xatol": _ALPHA0_TOLERANCE})
-    best = min(seen, key=lambda alpha0: seen[alpha0]) if identified else UNIDENTIFIED_ALPHA0
-    return Alpha0Search(best, identified, np.array(sorted(seen.items())))
+            best = float(grid[np.argmin(values)])
+            for width in _ALPHA0_WIDTHS:
+                points = best + width * np.array([-1.0, 0.0, 1.0])
+                lowest = _lowest(points, np.array([residual(point, _FINE) for point in points]) ** 2)
+                best = float(np.clip(lowest, grid[0], grid[-1]))
+    return Alpha0Search(float(np.exp(best)), identified, np.array(sorted(seen.items())))
+
+
+def _lowest(points: Floats, values: Floats) -> float:
+    """Where the parabola through three evenly spaced points is lowest between them; the best of them if it is not."""
+    bend = values[0] - 2 * values[1] + values[2] if np.isfinite(values).all() else 0.0
+    if bend <= 0:
+        return float(points[np.argmin(values)])
+    step = points[1] - points[0]
+    return float(points[1] + step * np.clip((values[0] - values[2]) / (2 * bend), -1.0, 1.0))
