@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import islice
-from threading import local
+from threading import Lock, local
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -62,10 +62,6 @@ _inside = local()
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Threads that stay: starting them takes longer than many of the loops they run."""
     return ThreadPoolExecutor(n_threads, "odeco", initializer=lambda: setattr(_inside, "worker", True))
-
-
-if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def sum_batches(batches: Iterable[Any], make: Callable[[], SomeSums]) -> SomeSums:
@@ -119,8 +115,47 @@ def single_threaded_blas() -> Iterator[None]:
     Two nested levels of threads oversubscribe the cores; BLAS threads that spin on a busy machine are far slower than
     none.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    _blas_limit.enter()
+    try:
         yield
+    finally:
+        _blas_limit.leave()
+
+
+class _BlasLimit:
+    """The limit on BLAS, one setting for all threads: set by the first that enters, lifted by the last that leaves.
+
+    If each put back what it found, one of two that overlap would put back the limit of the other, for good.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._n_inside = 0
+        self._limiter: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self._n_inside == 0:
+                self._limiter = _controller().limit(limits=1)
+                _share_control()
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._limiter.restore_original_limits()
+                _share_control()
+
+
+def _share_control() -> None:
+    """Let other threads set the limit, too: threadpoolctl 3.8 ignores all but the one that did so first."""
+    release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if release is not None:
+        release()
+
+
+_blas_limit = _BlasLimit()
 
 
 def blas_for(size: int) -> AbstractContextManager[None]:
@@ -129,5 +164,12 @@ def blas_for(size: int) -> AbstractContextManager[None]:
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _controller() -> Any:
+    return threadpoolctl.ThreadpoolController().select(user_api="blas")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # the child has the pool but not its threads
+    # Held by another thread it would stay closed in the child.
+    _lock = _blas_limit.lock
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Timer
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from odeco.kernels.threads import map_parts
+from odeco.kernels.threads import _blas_limit, map_parts, single_threaded_blas
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2", "3"])
@@ -33,4 +37,61 @@ def test_a_forked_child_starts_threads_of_its_own(monkeypatch):
     child = os.fork()
     if child == 0:
         os._exit(0 if map_parts(abs, 4) == [0, 1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_blas_threads():
+    """Set by a thread that has ended: threadpoolctl listens to one living thread at a time."""
+    before = max(blas_threads())
+    with ThreadPoolExecutor(1) as setter:
+        setter.submit(threadpool_limits, 2, "blas").result()
+    yield
+    with ThreadPoolExecutor(1) as setter:
+        setter.submit(threadpool_limits, before, "blas").result()
+
+
+def test_blas_has_its_threads_back_when_the_last_of_several_fits_ends(two_blas_threads):
+    first_is_in, second_is_in, first_is_out = Event(), Event(), Event()
+
+    def first() -> None:
+        with single_threaded_blas():
+            first_is_in.set()
+            assert second_is_in.wait(10)
+        first_is_out.set()
+
+    def second() -> set[int]:
+        assert first_is_in.wait(10)
+        with single_threaded_blas():
+            second_is_in.set()
+            assert first_is_out.wait(10)
+            return blas_threads()
+
+    with ThreadPoolExecutor(2) as threads:
+        ended = threads.submit(first)
+        assert threads.submit(second).result() == {1}  # the first took nothing away from the second
+        ended.result()
+        assert blas_threads() == {2}  # both threads still live
+
+
+def test_blas_has_its_threads_back_after_an_error_within_nested_limits(two_blas_threads):
+    with pytest.raises(ZeroDivisionError), single_threaded_blas(), single_threaded_blas():
+        raise ZeroDivisionError
+    assert blas_threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_a_thread_sets_the_limit_does_not_wait_for_it():
+    _blas_limit.lock.acquire()
+    Timer(0.2, _blas_limit.lock.release).start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        with single_threaded_blas():
+            os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
