@@ -21,6 +21,7 @@ from odeco.refinement.expectation_sums import recursions_of
 from odeco.refinement.hmm import baum_welch
 from odeco.refinement.loop import Refined
 from odeco.sources.chains import Chains, Extent
+from odeco.sources.scale import check_magnitude
 from odeco.sources.sequences import Joined, Sequences, join_sequences
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,7 @@ class FeatureHMM(HiddenMarkovModel):
             raise ValueError(f"X must have shape (n_steps, n_features), got {values.shape}.")
         if np.isinf(values).any():
             raise ValueError("X contains infinity: give finite numbers, or NaN where an observation is missing.")
+        check_magnitude(values)
         self._check_values(values)
         return values
 

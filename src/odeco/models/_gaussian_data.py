@@ -41,8 +41,6 @@ _BATCH = 8192
 SINGLE_SAMPLES = 20_000
 # Rows that `partial_fit` learns its directions from, per dimension, and their least number.
 _HELD_PER_FEATURE, _LEAST_HELD = 20, 5000
-# Variances whose sixth powers of deviations, squares of third moments, are within the range of double precision.
-_LARGEST_VARIANCE = 1e90
 # Directions of a stream's basis beyond the k - 1 that are needed: what the first rows may have missed.
 _SLACK = 2
 
@@ -105,16 +103,6 @@ def describe_rows(
     return Description(
         second.mean, variances, covariance, values[::-1].copy(), directions, second.n, second.weight, source.dtype
     )
-
-
-def check_scale(variances: Floats) -> None:
-    """Raise where third moments of such columns, or their squares, would leave the range of numbers."""
-    largest = float(variances.max(initial=0.0))
-    if not largest < _LARGEST_VARIANCE or 0 < largest < 1 / _LARGEST_VARIANCE:
-        raise ValueError(
-            f"X has columns of variance {largest:.3g}, whose third powers are out of range: divide X by about "
-            f"{np.sqrt(largest):.1g}, and scale means_ and covariances_ back."
-        )
 
 
 def fits_single(variance: float) -> bool:

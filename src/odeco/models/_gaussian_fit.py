@@ -15,7 +15,6 @@ from odeco.models._gaussian_data import (
     Description,
     Options,
     Problem,
-    check_scale,
     describe_rows,
     limits,
     project,
@@ -32,6 +31,7 @@ from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, floored, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule, Trace
 from odeco.sources.dense import DenseSource, OutOfCoreRows
+from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
     exact = k == 1 or options.covariance_type in ("full", "tied")
     description = describe_rows(source, k, rng, exact=exact)
     check_enough(description.n, k)
-    check_scale(description.variances)
+    check_columns(np.abs(description.mean) + np.sqrt(description.variances))
     if k == 1:
         return _one_component(description, options)
     if isinstance(source, OutOfCoreRows):

@@ -21,6 +21,7 @@ from odeco.models._product_stream import ProductStream
 from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters
 from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +90,7 @@ def read_stream(stream: Stream | ProductStream, options: Options, rng: np.random
 
 def _spheres(stream: Stream, options: Options, rng: np.random.Generator) -> tuple[Floats, float, Any, bool]:
     sums, k, kind = stream.read(), options.n_components, options.covariance_type
+    check_columns(np.abs(sums.mean) + np.sqrt(max(sums.total_variance, 0.0)))
     moments, lift = stream_moments(sums, k)
 
     def find() -> tuple[Start, tuple[str, ...]]:

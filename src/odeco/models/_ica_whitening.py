@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.sources.scale import check_columns
 from odeco.whitening import Whitener
 
 Floats = NDArray[np.float64]
@@ -81,6 +82,7 @@ def choose_whitening(
     left, and it is subtracted before whitening. `noise="auto"` takes it where those eigenvalues are equal up to
     sampling. Otherwise all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space.
     """
+    check_columns(np.abs(mean) + np.sqrt(np.maximum(np.diag(covariance), 0.0)))
     values, vectors = np.linalg.eigh(covariance)
     spectrum, vectors = values[::-1].copy(), vectors[:, ::-1]
     rank = covariance_rank(covariance, mean, precision)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import LIKELIHOODS, ViewModel, ViewParameters
+from odeco.sources.scale import check_columns
 from odeco.sources.views import ViewBatch
 
 Floats = NDArray[np.float64]
@@ -109,7 +110,8 @@ class ViewKinds:
 def view_model(likelihoods: tuple[str, ...], columns: ColumnSums, smoothing: float) -> ViewModel:
     """The likelihoods with what they need of the columns; constant columns get a variance of 1, they tell nothing."""
     floors = []
-    for variance in columns.variances:
+    for t, (mean, variance) in enumerate(zip(columns.means, columns.variances, strict=True)):
+        check_columns(np.abs(mean) + np.sqrt(variance), f"view {t}")
         floors.append(np.where(variance > 0, _LEAST_VARIANCE * variance, 1.0))
     return ViewModel(likelihoods, tuple(columns.means), tuple(floors), smoothing)
 

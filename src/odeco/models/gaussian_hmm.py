@@ -14,6 +14,7 @@ from odeco.models._feature_hmm import FeatureHMM
 from odeco.models._hmm_starts import within_deviations
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission, floored
+from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
 
@@ -155,6 +156,7 @@ class GaussianHMM(FeatureHMM):
         return self.covariance_type in ("full", "tied")
 
     def _template(self, values: Floats, rng: np.random.Generator) -> GaussianEmission:
+        check_columns(np.nanmax(np.abs(values), axis=0))
         center = np.nanmean(values, axis=0)
         scale = within_deviations(values, self.n_components, rng)
         k = self.n_components

@@ -25,6 +25,7 @@ from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParamete
 from odeco.refinement.loop import StoppingRule
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch
+from odeco.sources.scale import check_magnitude
 
 Floats = NDArray[np.float64]
 
@@ -153,7 +154,7 @@ class GaussianMixture(MixtureEstimator):
         """
         options = self._options()
         stream: Stream | ProductStream | None = getattr(self, "_stream", None)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None)
+        X = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None))
         weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if stream is None:
             seed = int(as_generator(self.random_state).integers(2**31))

@@ -17,6 +17,7 @@ from odeco.models._ica_solve import Solution, solve
 from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
+from odeco.sources.scale import check_magnitude
 
 Floats = NDArray[np.float64]
 
@@ -154,7 +155,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         self._check_parameters()
         stream: Stream | None = getattr(self, "_stream", None)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None)
+        X = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None))
         weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if stream is None:
             stream = self._stream = Stream(X.shape[1], self.n_components, X.dtype)
@@ -171,7 +172,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> Floats:
         """Sources of new samples: ``(X - mean_) @ components_.T``, or with ``sinr_components_`` (see `estimate`)."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
         matrix = self.components_ if self.estimate == "inverse" else self.sinr_components_
         dtype = rows.dtype
         return np.asarray((rows - self.mean_.astype(dtype)) @ matrix.T.astype(dtype))

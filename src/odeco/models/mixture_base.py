@@ -16,6 +16,7 @@ from odeco.diagnostics import Diagnostics, warn_all
 from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
+from odeco.sources.scale import check_magnitude
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -39,7 +40,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # What a family gives.
 
     def _clean(self, X: Any) -> Any:
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
 
     @abstractmethod
     def _log_joint(self, clean: Any) -> Floats: ...

@@ -13,6 +13,8 @@ from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 
 # Integers up to here are exact in float32: counts in float32 take half the memory and nothing is lost.
 _EXACT_IN_FLOAT32 = 2**24
+# Whole numbers are exact up to here. Weights in place of counts may be as small: float32 holds them.
+_LARGEST_COUNT = 2**53
 
 
 def as_batch(X: Any, weights: NDArray[np.float64] | None = None) -> Batch:
@@ -39,6 +41,10 @@ def as_counts(X: Any) -> sparse.csr_array:
             raise ValueError("X contains NaN or infinite counts: remove or impute them first.")
         if lowest < 0:
             raise ValueError(f"Negative values in data: the smallest count in X is {lowest}, and none may be negative.")
+        if highest > _LARGEST_COUNT or 0 < highest < 1 / _LARGEST_COUNT:
+            raise ValueError(
+                f"the largest count in X is {highest:.3g}, and counts must reach between 2^-53 and 2^53: scale X."
+            )
     if values.dtype not in (np.float32, np.float64):
         whole = values.dtype.kind != "f" and (values.size == 0 or values.max() <= _EXACT_IN_FLOAT32)
         values = values.astype(np.float32 if whole or values.dtype.itemsize <= 2 else np.float64)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weights
 from odeco.sources.counts import check_weights
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
+from odeco.sources.scale import check_magnitude, is_within_range
 
 Rows = NDArray[np.floating]
 
@@ -219,10 +220,9 @@ def as_rows(X: Any) -> Rows:
         raise ValueError(f"X has no columns: its shape is {array.shape}.")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
-    # The sum is finite unless an entry is not, or it overflows: one pass without a mask of the size of the data.
-    if not np.isfinite(array.sum(dtype=np.float64)) and not np.isfinite(array).all():
+    if not is_within_range(array) and not np.isfinite(array).all():
         raise ValueError(f"X contains NaN or infinity in {int((~np.isfinite(array)).any(axis=1).sum())} rows.")
-    return np.asarray(array)
+    return np.asarray(check_magnitude(array))
 
 
 def join_batches(batches: list[DenseBatch]) -> DenseBatch:

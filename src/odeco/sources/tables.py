@@ -17,6 +17,7 @@ from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, OutOfCoreRows, is_matrix
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
+from odeco.sources.scale import check_magnitude, check_size
 
 Floats = NDArray[np.float64]
 
@@ -119,6 +120,8 @@ class ColumnSummary:
         missing, known = self.missing or minus_one, self.values - {-1.0} if minus_one else self.values
         if self.labels and chosen not in ("categorical", "bernoulli"):
             raise ValueError(f"column {self.name!r} holds labels, family {chosen!r} needs numbers: use 'categorical'.")
+        if chosen in ("gaussian", "poisson") and self.low <= self.high:
+            check_size(max(abs(self.low), abs(self.high)), f"column {self.name!r}")
         if chosen == "bernoulli":
             if self.labels or not known <= {0.0, 1.0} or self.overflow:
                 raise ValueError(
@@ -202,6 +205,7 @@ class Schema:
     def _check_numbers(self, values: Floats) -> None:
         if np.isinf(values).any():
             raise ValueError("X contains infinity: replace it by NaN where the value is missing.")
+        check_magnitude(values)
         families = np.array(self.families)
         discrete = np.flatnonzero((families == "bernoulli") | (families == "poisson"))
         if discrete.size:

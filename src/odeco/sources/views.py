@@ -15,6 +15,7 @@ from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import as_rows
 from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_spark
+from odeco.sources.scale import check_magnitude
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
@@ -239,6 +240,7 @@ def _as_block(block: Any, index: int) -> Block:
             rows = rows.astype(np.float64)
         if not np.isfinite(rows.data).all():
             raise ValueError("X contains NaN or infinity.")
+        check_magnitude(rows.data)
         return rows
     except ValueError as error:
         text = str(error).replace("X ", f"view {index} ", 1)
