@@ -1,10 +1,14 @@
-"""One way to turn a ``random_state`` into a generator."""
+"""One way to turn a ``random_state`` into a generator, and draws that refuse in words."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+
+# Means of counts that 64-bit integers hold, as numpy has it.
+_LARGEST_RATE = 9e18
 
 RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
 
@@ -26,3 +30,11 @@ def as_generator(random_state: RandomState = None) -> np.random.Generator:
     raise ValueError(
         f"random_state must be None, a non-negative integer, a numpy Generator or RandomState, got {random_state!r}."
     )
+
+
+def draw_counts(rng: np.random.Generator, rates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Poisson counts with these means."""
+    largest = float(rates.max(initial=0.0))
+    if largest > _LARGEST_RATE:
+        raise ValueError(f"counts of mean {largest:.1g} cannot be drawn: they are beyond the range of 64-bit integers.")
+    return rng.poisson(rates)

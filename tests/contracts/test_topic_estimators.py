@@ -351,3 +351,9 @@ def test_one_pass_over_too_few_documents_says_so(sample, model):
         few = model(K, random_state=0).partial_fit(sample.counts[: 2 * K])
     assert any("too few documents" in text for text in few.diagnostics_.advice)
     assert not any("too few" in text for text in few.partial_fit(sample.counts).diagnostics_.advice)
+
+
+def test_perplexity_without_words_is_refused():
+    model = LatentDirichletAllocation(2, random_state=0).fit(np.random.default_rng(0).poisson(2.0, (60, 4)))
+    with pytest.raises(ValueError, match="no words to score"):
+        model.score(np.zeros((3, 4)))

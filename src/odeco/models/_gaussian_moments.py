@@ -104,7 +104,7 @@ def spherical_estimate(moments: SphericalMoments, tied: bool, rng: np.random.Gen
             f"the means of {k} components must span {k - 1} dimensions, but eigenvalue {k - 1} of the covariance, "
             f"{moments.eigenvalues[k - 2]:.3g}, does not exceed the noise variance {noise:.3g}: lower n_components."
         )
-    if k > 1 and not noise > 100 * np.finfo(np.float64).eps * moments.eigenvalues[0]:
+    if not noise > 100 * np.finfo(np.float64).eps * moments.eigenvalues[0]:
         raise MomentError(
             f"outside the {k - 1} leading dimensions the rows do not vary (variance {noise:.3g}): there is no noise to "
             "read the variances from. Use more samples, or fewer components."

@@ -241,7 +241,10 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         to the half that is scored. The seed of the coin is fixed, so that models can be compared.
         """
         batch = self._counts(X)
-        return completion(batch.counts, self.components_, self.alpha_, random_state=random_state).perplexity
+        found = completion(batch.counts, self.components_, self.alpha_, random_state=random_state)
+        if not found.n_words:
+            raise ValueError("X has no words to score once each is seen or held out: give longer documents, or more.")
+        return found.perplexity
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log probability of a held-out word, ``-log(perplexity(X))``: larger is better.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState, as_generator, draw_counts
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
@@ -313,7 +313,7 @@ class MultiViewMixture(MixtureEstimator):
         if likelihood == "bernoulli":
             return (rng.random((len(labels), mean.shape[1])) < mean[labels]).astype(np.float64)
         if likelihood == "poisson":
-            return rng.poisson(mean[labels]).astype(np.float64)
+            return draw_counts(rng, mean[labels]).astype(np.float64)
         drawn = _draw_words(mean, labels, self._kinds.row_sum(t), rng)
         return drawn if self._kinds.sparse[t] else drawn.toarray()
 
@@ -382,7 +382,7 @@ def _draw_words(
 ) -> sparse.csr_array:
     """Rows of counts: of the sum that all rows of the fit had, else of Poisson sums with the component's mean."""
     totals = mean.sum(axis=1)
-    lengths = rng.poisson(totals[labels]) if row_sum is None else np.full(len(labels), int(row_sum))
+    lengths = draw_counts(rng, totals[labels]) if row_sum is None else np.full(len(labels), int(row_sum))
     words = np.empty(int(lengths.sum()), dtype=np.int64)
     owners = np.repeat(labels, lengths)
     for i in range(len(mean)):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState, as_generator, draw_counts
 from odeco.models._product_fit import Options, ProductFit, fit_products, fit_stream, wait_for_rows
 from odeco.models._product_stream import ProductStream
 from odeco.models._product_table import distinct_rows, gather, worth_joining
@@ -274,7 +274,7 @@ class ProductMixture(MixtureEstimator):
         for j in families.bernoulli:
             values[:, j] = rng.random(n) < self.means_[labels, j]
         for j in families.poisson:
-            values[:, j] = rng.poisson(self.means_[labels, j])
+            values[:, j] = draw_counts(rng, self.means_[labels, j])
         for j in families.gaussian:
             values[:, j] = rng.normal(self.means_[labels, j], np.sqrt(self.variances_[labels, j]))
         drawn: list[Any] = list(values.T)

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Statistics = tuple[Floats, ...]
 
+# Of a likelihood in units of the largest: its products with transition probabilities are still normal numbers.
+_LEAST_LOG = -650.0
+
 
 class Emission(ABC):
     """The law of an observation given the state: immutable, so that a step can go back to the one before.
@@ -72,6 +75,16 @@ class Emission(ABC):
     @abstractmethod
     def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
         """One observation for each state."""
+
+
+def exponentials(rows: Floats) -> Floats:
+    """Likelihoods (m, k) of their logarithms less the largest of each row, in place; none is 0.
+
+    Densities are positive everywhere: where the likeliest state cannot be reached another one must be left, however
+    far the observation is from it. Its likelihood is then a bound, which is above it.
+    """
+    np.maximum(rows, _LEAST_LOG, out=rows)
+    return np.exp(rows, out=rows)
 
 
 E = TypeVar("E", bound=Emission)

@@ -13,12 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.refinement.emissions import Emission, Statistics
+from odeco.refinement.emissions import Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
+_LEAST_RATIO = 1e-13  # of eigenvalues of a covariance: below, rounding makes it indefinite
 _LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
@@ -99,8 +100,7 @@ class DiagonalGaussian(GaussianEmission):
         constants = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
         diagonal_log_rows(observations, self.center, means / variances, 0.5 / variances, constants, rows, scales)
-        np.exp(rows, out=rows)
-        return rows, scales
+        return exponentials(rows), scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d), first and second sums (k, d) about the centre, over what is there."""
@@ -189,8 +189,7 @@ class FullGaussian(GaussianEmission):
         rows = self._log_density(observations - self.center)
         scales = rows.max(axis=1)
         rows -= scales[:, None]
-        np.exp(rows, out=rows)
-        return rows, scales
+        return exponentials(rows), scales
 
     def _log_density(self, centred: Floats) -> Floats:
         """Log densities (m, k) of what is there of centred observations."""
@@ -316,7 +315,7 @@ def floored(covariances: Floats, floor: Floats) -> Floats:
     unit = np.sqrt(floor)
     scaled = covariances / (unit[:, None] * unit)
     values, vectors = np.linalg.eigh((scaled + np.swapaxes(scaled, -1, -2)) / 2)
-    values = np.maximum(values, 1.0)
+    values = np.maximum(values, np.maximum(1.0, _LEAST_RATIO * values[..., -1:]))
     return np.asarray((vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) * (unit[:, None] * unit))
 
 

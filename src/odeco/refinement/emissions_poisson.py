@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from odeco.refinement.emissions import Emission, Statistics
+from odeco._random import draw_counts
+from odeco.refinement.emissions import Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
 
@@ -44,8 +45,7 @@ class PoissonEmission(Emission):
         rows -= self.rates.sum(axis=1) if present is None else present @ self.rates.T
         top = rows.max(axis=1)
         rows -= top[:, None]
-        np.exp(rows, out=rows)
-        return rows, top - gammaln(counts + 1.0).sum(axis=1)
+        return exponentials(rows), top - gammaln(counts + 1.0).sum(axis=1)
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d) and weighted counts (k, d), over what is there."""
@@ -73,7 +73,7 @@ class PoissonEmission(Emission):
         return replace(self, rates=self.rates[order])
 
     def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        return rng.poisson(self.rates[states]).astype(np.int64)
+        return draw_counts(rng, self.rates[states])
 
 
 def _present(observations: NDArray[Any]) -> tuple[Floats, Floats | None]:

@@ -109,8 +109,14 @@ class ForwardBackward:
         return sums.log_likelihood, sums.rows
 
     def posteriors(self, parameters: HMMParameters[Any]) -> tuple[float, Floats]:
-        """Log-likelihood, and the probabilities of each step's state given its whole sequence, (n, k)."""
+        """Log-likelihood, and the probabilities of each step's state given its whole sequence, (n, k).
+
+        What no state can produce says nothing: steps before it have the probabilities given the observations so far.
+        """
         sums = self._run(parameters, "posterior")
+        lost = ~sums.rows.any(axis=1)
+        if lost.any():
+            sums.rows[lost] = self.filtered(parameters)[1][lost]
         return sums.log_likelihood, sums.rows
 
     def expectations(self, parameters: HMMParameters[Any]) -> Expectations:

@@ -278,7 +278,8 @@ def _maximize_view(
     if likelihood == "poisson":
         return (sums + s) / (totals + s / _prior_rate(center)), None
     lengths = sums.sum(axis=1, keepdims=True)
-    return (lengths / totals) * (sums + s) / (lengths + s * sums.shape[1]), None
+    counts = lengths + s * sums.shape[1]
+    return (lengths / totals) * (sums + s) / np.where(counts > 0, counts, 1.0), None
 
 
 def _prior_rate(center: Floats) -> Floats:

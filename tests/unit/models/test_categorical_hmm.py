@@ -342,3 +342,13 @@ def test_stationary_distributions_of_awkward_chains():
 def test_options_that_cannot_be_used_are_refused(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         CategoricalHMM(2, **options).fit(np.tile([0, 1, 1], 50))
+
+
+def test_states_before_an_impossible_symbol_are_those_of_the_symbols_so_far():
+    model = CategoricalHMM(2)
+    model.startprob_, model.transmat_ = np.array([0.5, 0.5]), np.full((2, 2), 0.5)
+    model.n_symbols_, model.n_features_in_ = 3, 1
+    model.emissionprob_ = np.array([[0.8, 0.2, 0.0], [0.4, 0.6, 0.0]])
+    value, states = model.score_samples(np.array([[0], [1], [2], [0]]))
+    assert value == -np.inf
+    np.testing.assert_allclose(states, [[2 / 3, 1 / 3], [1 / 4, 3 / 4], [1 / 2, 1 / 2], [2 / 3, 1 / 3]])

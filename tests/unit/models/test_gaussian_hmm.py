@@ -316,3 +316,22 @@ def test_spherical_models_come_from_hmmlearn():
     model = GaussianHMM.from_hmmlearn(peer)
     assert model.covars_.shape == (2,)
     np.testing.assert_allclose(model.score(X), peer.score(X), rtol=1e-9)  # 200 steps of doubles
+
+
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
+def test_an_observation_far_from_all_states_that_can_be_is_unlikely_not_impossible(kind):
+    model = GaussianHMM(2, covariance_type=kind)
+    model.startprob_, model.transmat_, model.n_features_in_ = np.array([1.0, 0.0]), np.eye(2), 1
+    model.means_ = np.array([[0.0], [1e4]])
+    shapes = {"spherical": np.ones(2), "diag": np.ones((2, 1)), "full": np.ones((2, 1, 1)), "tied": np.ones((1, 1))}
+    model.covars_ = shapes[kind]
+    value, states = model.score_samples(np.array([[0.0], [1e4]]))
+    assert -np.inf < value < -600
+    np.testing.assert_allclose(states, [[1, 0], [1, 0]])
+
+
+@pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
+def test_counts_beyond_integers_are_refused_when_drawn():
+    model = PoissonHMM(1).fit(np.full((4, 1), 1e20))
+    with pytest.raises(ValueError, match="beyond the range of 64-bit integers"):
+        model.sample(2)

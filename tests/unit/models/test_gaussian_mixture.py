@@ -413,3 +413,11 @@ def test_too_many_components_are_announced():
     assert right.diagnostics_.ok
     # 300 samples in 40 dimensions know a mean to 0.37; shares of 20,000 are known to 0.0035.
     assert_matched(right, weights, means, means_within=0.7, weights_within=0.015)
+
+
+@pytest.mark.parametrize("rows", [np.full((30, 3), 2.5), np.zeros((30, 3)), np.full((1, 3), 2.5)])
+def test_one_component_of_a_stream_that_does_not_vary(rows):
+    model = GaussianMixture(1).partial_fit(rows)
+    assert np.array_equal(model.means_, rows[:1])
+    assert (model.covariances_ > 0).all()
+    assert np.isfinite(model.score_samples(rows)).all()

@@ -317,3 +317,15 @@ def test_coherence_is_reported():
     for value, width in zip(details["coherence"], WIDTHS, strict=True):
         assert (K - 1) / width - 1e-9 <= value <= 1 + 1e-9
     assert all(np.isfinite(value) and value >= 1 for value in details["view_conditions"])
+
+
+@pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
+@pytest.mark.parametrize("thin", [False, True])
+def test_a_view_without_words_says_nothing(thin):
+    words = np.random.default_rng(0).poisson(1.0, (40, 5)).astype(float)
+    views = [words, words[:, ::-1].copy(), np.zeros((40, 3))]
+    views = [sparse.csr_array(view) for view in views] if thin else views
+    model = MultiViewMixture(2, likelihood="multinomial", smoothing=0.0, random_state=0).fit(views)
+    assert not model.means_[2].any()
+    assert np.isfinite(model.bic(views))
+    np.testing.assert_allclose(model.predict_proba(views).sum(axis=1), 1.0)

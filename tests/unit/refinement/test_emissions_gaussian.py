@@ -191,3 +191,10 @@ def test_poisson_is_that_of_scipy(missing: bool) -> None:
             seen = ~np.isnan(x[:, c])
             assert found.rates[j, c] == pytest.approx(np.average(x[seen, c], weights=weights[seen, j]))
     np.testing.assert_allclose(found.unpack(found.pack()).rates, found.rates)
+
+
+def test_floored_covariances_are_definite_in_spite_of_rounding():
+    direction = np.array([1.0, 1.0, 1.0])[:, None]
+    found = floored(1e20 * direction @ direction.T, np.ones(3))
+    np.linalg.cholesky(found)
+    np.testing.assert_allclose(found, 1e20, rtol=1e-12)
