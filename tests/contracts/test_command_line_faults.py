@@ -278,3 +278,82 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert out_text == ""
     assert err.splitlines() == ["odeco: error: interrupted; no half-written file is left"]
     assert [path.name for path in tmp_path.iterdir()] == ["symbols.npy"]
+
+
+def link(folder: Path, path: Path, how: str) -> Path:
+    """Another name of a file."""
+    other = folder / "other name"
+    if how == "symlink":
+        other.symlink_to(path)
+    elif how == "hard link":
+        other.hardlink_to(path)
+    return {"same": path, "spelling": path.parent / "." / ".." / path.parent.name / path.name}.get(how, other)
+
+
+def refused(path: Path, *arguments: object) -> None:
+    """The command is an error that names the file, and the file is as it was."""
+    before = path.read_bytes()
+    check_fault(call(*arguments), "would be written over the input", "--out")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("how", ["same", "symlink", "hard link", "spelling"])
+def test_an_input_is_not_written_over(tmp_path: Path, model: Path, how: str) -> None:
+    text = written("lda", tmp_path)
+    out = link(tmp_path, text, how)
+    refused(text, "fit", "lda", text, "-k", "2", "--out", out)
+    refused(text, "transform", model, text, "--out", out)
+    refused(text, "report", model, text, "--out", out)
+    refused(text, "convert", text, "--to", "mtx", "--out", out)
+    refused(text, "moments", "basis", "lda", text, "-k", "2", "--out", out)
+
+
+def test_a_model_is_not_written_over_by_what_it_says(tmp_path: Path, model: Path) -> None:
+    text = model.with_name("documents.txt")
+    for command in (["transform", model, text], ["report", model]):
+        refused(model, *command, "--out", model)
+
+
+def test_moments_are_not_written_over(tmp_path: Path) -> None:
+    text, basis, part = written("lda", tmp_path), tmp_path / "basis", tmp_path / "part"
+    assert call("moments", "basis", "lda", text, "-k", "2", "--out", basis).returncode == 0
+    refused(text, "moments", "compute", basis, text, "--out", text)
+    refused(basis, "moments", "compute", basis, text, "--out", basis)
+    assert call("moments", "compute", basis, text, "--out", part).returncode == 0
+    for command in ("merge", "fit"):
+        refused(part, "moments", command, part, part, "--out", part)
+
+
+def test_the_other_files_of_an_input_are_not_written_over(tmp_path: Path) -> None:
+    """Any of several inputs, lists of words that are named or lie beside, files of a folder, the file behind stdin."""
+    views = [tmp_path / f"{name}.npy" for name in "abc"]
+    for i, view in enumerate(views):
+        np.save(view, np.random.default_rng(i).standard_normal((30, 2)))
+    refused(views[2], "fit", "multiview", *views, "-k", "2", "--out", views[2])
+    stop, counts, words = tmp_path / "stop.txt", tmp_path / "docword.a.txt", tmp_path / "vocab.a.txt"
+    stop.write_text("sea\n")
+    words.write_text("sea\nsalt\n")
+    counts.write_text("2\n2\n3\n1 1 3\n1 2 1\n2 2 2\n")
+    text = written("lda", tmp_path)
+    refused(stop, "fit", "lda", text, "-k", "2", "--stop-words", stop, "--out", stop)
+    refused(words, "fit", "lda", counts, "-k", "2", "--out", words)
+    refused(words, "convert", counts, "--vocabulary", words, "--out", words, "--to", "ldac")
+    refused(text, "fit", "lda", tmp_path, "-k", "2", "--out", text)
+    before = text.read_bytes()
+    with text.open() as stdin:
+        command = [sys.executable, "-m", "odeco", "fit", "lda", "-", "-k", "2", "--out", str(text)]
+        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, timeout=300, check=False)
+    check_fault(done, "would be written over the input -")
+    assert text.read_bytes() == before
+
+
+def test_words_beside_an_output_are_not_replaced_unasked(tmp_path: Path) -> None:
+    text, out, words = written("lda", tmp_path), tmp_path / "corpus.ldac", tmp_path / "corpus.vocab.txt"
+    words.write_text("my own notes\n")
+    check_fault(call("convert", text, "--out", out), str(words), "--replace-vocabulary")
+    assert words.read_text() == "my own notes\n"
+    assert not out.exists()
+    for more in (["--replace-vocabulary"], []):  # and once more: the very same words are no loss
+        assert call("convert", text, "--out", out, *more).returncode == 0
+        assert "bread\n" in words.read_text()
+    refused(words, "convert", words, "--out", out, "--replace-vocabulary")

@@ -17,8 +17,11 @@ INTERRUPTED = 130  # what shells give a command that Ctrl-C ended
 # Warnings of libraries to their own callers: nothing that a person at a terminal could change.
 _FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
-_TYPED = {"n_components": "-k", "n_classes": "-k", "min_df": "--min-df", "max_df": "--max-df", "layout": "--layout"}
-_PYTHON_NAMES = re.compile(r"(?<![\w-])(n_components|n_classes|min_df|max_df|layout(?==))\b(=)?")
+_TYPED = {
+    **{"n_components": "-k", "n_classes": "-k", "min_df": "--min-df", "max_df": "--max-df", "layout": "--layout"},
+    "replace_vocabulary": "--replace-vocabulary",
+}
+_PYTHON_NAMES = re.compile(r"(?<![\w-])(n_components|n_classes|min_df|max_df|replace_vocabulary|layout(?==))\b(=)?")
 _STOPPED = "interrupted; no half-written file is left"
 
 Item = TypeVar("Item")

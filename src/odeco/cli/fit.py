@@ -15,7 +15,7 @@ import typer
 import odeco
 from odeco.cli.console import Stages, interruptible
 from odeco.cli.data import Data
-from odeco.cli.inputs import READERS, Reader, read
+from odeco.cli.inputs import READERS, Reader, files_read, read
 from odeco.cli.models import MODELS, Model
 from odeco.cli.options import DEBUG, QUIET, check_output, option, with_parameters
 from odeco.cli.plain import as_plain
@@ -38,15 +38,17 @@ app = typer.Typer(
 def fit(model: Model, values: dict[str, Any]) -> None:
     """Read, fit, save: what ``odeco fit MODEL`` does with its options."""
     reader = READERS[model.reads]
-    out = check_output(values["out"], stdout=False)
+    paths = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
+    reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
+    out = check_output(values["out"], files_read(paths, reading), stdout=False)
     fit_file(
         model,
-        [str(path) for path in (values["input"] if reader.several else [values["input"]])],
+        paths,
         out,
         n_parts=values["k"],
         seed=values["seed"],
         settings={each.name: values[each.name] for each in model.settings if values[each.name] is not None},
-        reading={each.name: values[each.name] for each in reader.settings if values[each.name] is not None},
+        reading=reading,
         stages=Stages(quiet=values["quiet"]),
         command=shlex.join(["odeco", *sys.argv[1:]]),
     )

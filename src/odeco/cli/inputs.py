@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from odeco.cli import readers
 from odeco.cli.console import Stage
@@ -42,6 +43,15 @@ class Reader:
     rows: str  # what its rows are called
     what: str
     several: bool = False
+
+
+def files_read(paths: Sequence[str], options: Options) -> list[str | Path]:
+    """Every file that `read` may open: the inputs, those that options name, and the words beside counts."""
+    from odeco.files.vocabulary import places_beside
+
+    named = [options[name] for name in ("stop_words", "vocabulary") if name in options]
+    beside = [place for path in paths if "vocabulary" not in options for place in places_beside(Path(path))]
+    return [*paths, *named, *beside]
 
 
 def read(kind: str, paths: Sequence[str], options: Options, stage: Stage, known: Options | None = None) -> Data:

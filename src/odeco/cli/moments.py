@@ -12,7 +12,7 @@ import typer
 
 from odeco.cli.console import Stages, interruptible
 from odeco.cli.fit import metadata, parameters
-from odeco.cli.inputs import READERS, read
+from odeco.cli.inputs import READERS, files_read, read
 from odeco.cli.models import MODELS, Model
 from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output, with_parameters
 from odeco.cli.plain import as_plain
@@ -51,9 +51,10 @@ def make_basis(model: Model, values: dict[str, Any]) -> None:
     """Read a sample and keep the basis that it gives."""
     from odeco import shared_moments
 
-    reader, out = READERS[model.reads], check_output(values["out"], stdout=False)
+    reader = READERS[model.reads]
     settings = {each.name: values[each.name] for each in model.settings if values[each.name] is not None}
     reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
+    out = check_output(values["out"], files_read([values["input"]], reading), stdout=False)
     stages, estimator = Stages(quiet=values["quiet"]), model.make(values["k"], values["seed"], settings)
     with stages.stage(f"reading {values['input']}") as stage:
         data = read(model.reads, [values["input"]], reading, stage)
@@ -77,7 +78,7 @@ def compute(
     from odeco.cli.saved import open_model
     from odeco.shared_moments import add_moments, n_rows, read_moments, write_moments
 
-    check_output(out, stdout=False)
+    out = check_output(out, [basis, given], stdout=False)
     empty, said = read_moments(basis)
     if n_rows(empty):
         raise typer.BadParameter(f"{basis} has rows in it already: give the basis itself, and merge afterwards.")
@@ -95,7 +96,7 @@ def merge(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = Fal
     """Add up the moments of several files; all must be on the same basis."""
     from odeco.shared_moments import n_rows, write_moments
 
-    check_output(out, stdout=False)
+    out = check_output(out, given, stdout=False)
     with Stages(quiet=quiet).stage("merging") as stage:
         total, said = _merged(given)
         write_moments(total, out, said)
@@ -107,7 +108,7 @@ def fit(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = False
     import odeco
     from odeco.shared_moments import fit_moments, n_rows
 
-    check_output(out, stdout=False)
+    out = check_output(out, given, stdout=False)
     with Stages(quiet=quiet).stage("fitting") as stage:
         total, said = _merged(given)
         model = fit_moments(total)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Annotated, Any
 
 import typer
@@ -92,8 +95,8 @@ def share_or_count(text: str) -> float | int:
         raise typer.BadParameter(f"{text!r} is neither a number of documents (5) nor a share of them (0.01).") from None
 
 
-def check_output(path: Path, *, stdout: bool = True) -> Path:
-    """An output that cannot be written is known before any work is done."""
+def check_output(path: Path, inputs: Iterable[str | Path], *, stdout: bool = True) -> Path:
+    """An output that cannot be written, or that would replace what is read, is known before any work is done."""
     if str(path) == "-":
         if not stdout:
             raise typer.BadParameter("'--out' must be a file: a model is not written to stdout.")
@@ -105,4 +108,23 @@ def check_output(path: Path, *, stdout: bool = True) -> Path:
         raise ValueError(f"--out {path} is a device or a pipe, which cannot be replaced by a file: use a file.")
     if not folder.is_dir():
         raise ValueError(f"--out {path}: there is no folder {folder}. Make it first (mkdir -p {folder}).")
+    check_apart(path.expanduser(), inputs)
     return path.expanduser()
+
+
+def check_apart(out: Path, inputs: Iterable[str | Path]) -> None:
+    """An output that is one of the inputs, under whatever name, would replace what cannot be had again."""
+    for given in inputs:
+        if _is_or_holds(given, out):
+            raise ValueError(f"{out} would be written over the input {given}: name another file with --out.")
+
+
+def _is_or_holds(given: str | Path, out: Path) -> bool:
+    """Whether an input is the file `out` (a link, another spelling, the file behind stdin), or a folder with it."""
+    try:
+        written = out.stat()
+        read = os.fstat(sys.stdin.fileno()) if str(given) == "-" else Path(given).expanduser().stat()
+    except (OSError, ValueError):  # one of them is not there, or stdin is no file
+        return False
+    places = [written, *(folder.stat() for folder in out.resolve().parents)] if S_ISDIR(read.st_mode) else [written]
+    return any(os.path.samestat(place, read) for place in places)

@@ -43,7 +43,7 @@ def report(
     """
     from odeco.cli.saved import open_model
 
-    check_output(out)
+    out = check_output(out, [model, *(inputs or [])])
     if (format or column) and not inputs:
         raise typer.BadParameter("'--format' and '--column' are about INPUT, and none is given.")
     saved, stages, data = open_model(model), Stages(quiet=quiet), None

@@ -47,7 +47,7 @@ def transform(
     from odeco.cli.saved import open_model
     from odeco.files import write_table
 
-    check_output(out)
+    out = check_output(out, [model, *inputs])
     stages, named = Stages(quiet=quiet), ", ".join(inputs)
     saved = open_model(model)
     with stages.stage(f"reading {named}") as stage:

@@ -39,12 +39,19 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{Path(name).stem}.vocab.txt")
 
 
+def places_beside(path: Path) -> list[Path]:
+    """Where the words of a file are looked for; nowhere for the standard input or a folder without a name."""
+    if path.name in ("", "-"):
+        return []
+    return [place for place in (beside(path), path.with_name("vocab.txt")) if place != path]
+
+
 def find_vocabulary(file: InputFile, n_features: int, encoding: str = "utf-8") -> list[str] | None:
     """The words that lie beside a file, where there are as many as columns (or more, where columns go unused)."""
     if file.spool is not None:
         return None
-    for path in (beside(file.path), file.path.with_name("vocab.txt")):
-        if path.is_file() and path != file.path:
+    for path in places_beside(file.path):
+        if path.is_file():
             words = read_vocabulary(path, encoding)
             if path.name != "vocab.txt" and len(words) < n_features:
                 raise file.error(

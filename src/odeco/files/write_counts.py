@@ -25,7 +25,12 @@ _TEXT = ("mtx", "svmlight", "ldac", "uci")
 
 
 def write_counts(
-    path: PathLike, source: Any, vocabulary: Sequence[str] | None = None, format: str = "auto"
+    path: PathLike,
+    source: Any,
+    vocabulary: Sequence[str] | None = None,
+    format: str = "auto",
+    *,
+    replace_vocabulary: bool = False,
 ) -> list[Path]:
     """Write documents; all files are there as a whole in the end, or none.
 
@@ -40,6 +45,9 @@ def write_counts(
         `docword.NAME.txt`, `NAME.vocab.txt` elsewhere).
     format : str
         "auto" goes by the name (UCI for "-"); else one of "parquet", "npz", "mtx", "svmlight", "ldac", "uci".
+    replace_vocabulary : bool
+        Whether a file of other words that lies beside is replaced, as `path` is; an error by default, since nobody
+        has named that file.
 
     Returns
     -------
@@ -61,14 +69,32 @@ def write_counts(
     }
     written: list[Path] = [] if str(path) == "-" else [Path(path)]
     with ExitStack() as stack:
-        if words is not None and chosen in _TEXT and written:
+        if words is not None and (place := vocabulary_file(path, chosen)) is not None:
             _check_words(words)
-            written.append(beside(Path(path)))
-            stack.enter_context(writing(written[-1])).write("".join(f"{word}\n" for word in words).encode())
+            listed = "".join(f"{word}\n" for word in words).encode()
+            if not replace_vocabulary:
+                _check_beside(place, listed)
+            stack.enter_context(writing(place)).write(listed)
+            written.append(place)
         stream = stack.enter_context(writing(path))
         with _compressed(stream, chosen, str(path)) as packed:
             writers[chosen](packed)
     return written
+
+
+def vocabulary_file(path: PathLike, format: str = "auto") -> Path | None:
+    """The file beside `path` that its words are written to; None where they go within, or to the standard output."""
+    chosen = output_format(path, format, FORMATS, "uci")
+    return beside(Path(path)) if chosen in _TEXT and str(path) != "-" else None
+
+
+def _check_beside(path: Path, listed: bytes) -> None:
+    """A file that is there already is left alone unless it holds the very same words."""
+    if path.exists() and (path.stat().st_size != len(listed) or path.read_bytes() != listed):
+        raise ValueError(
+            f"{path} is there already and holds other words: move it away, name another output, or ask for it to be "
+            "replaced (replace_vocabulary)."
+        )
 
 
 def _check_words(words: Sequence[str]) -> None:
