@@ -13,6 +13,8 @@ from functools import wraps
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
+from odeco.cli.printing import printable
+
 INTERRUPTED = 130  # what shells give a command that Ctrl-C ended
 # Warnings of libraries to their own callers: nothing that a person at a terminal could change.
 _FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
@@ -30,7 +32,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 def say(text: str) -> None:
     """One line on stderr."""
-    print(f"odeco: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+    print(f"odeco: {printable(' '.join(text.split()))}", file=sys.stderr)  # noqa: T201
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
@@ -107,7 +109,7 @@ class Stages:
         """Show that something is being done; the stage's `done` is what is said of it in the end."""
         stage, start = Stage(), perf_counter()
         if self.terminal:
-            with _bar(doing) as update:
+            with _bar(printable(doing)) as update:
                 stage.update = update
                 yield stage
         else:
@@ -158,7 +160,7 @@ def _bar(doing: str) -> Iterator[Callable[[int, int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(doing, total=None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from numpy.lib import format as npy
 
 import odeco
 from odeco.cli.options import DEBUG
-from odeco.cli.plain import as_plain
+from odeco.cli.printing import print_json, print_lines
 from odeco.decomposition import METHODS
 
 
@@ -59,7 +58,10 @@ def decompose(
       odeco decompose tensor.npy --json > components.json
     """
     result = odeco.decompose(read_array(tensor), rank, method=method, random_state=seed)
-    typer.echo(json.dumps(as_plain(result), allow_nan=False) if as_json else str(result))
+    if as_json:
+        print_json(result)
+    else:
+        print_lines(*str(result).split("\n"))
 
 
 def read_array(path: Path) -> np.ndarray[Any, Any]:

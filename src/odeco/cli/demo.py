@@ -10,6 +10,7 @@ import typer
 
 from odeco.cli.console import Stages
 from odeco.cli.options import DEBUG, QUIET
+from odeco.cli.printing import print_lines
 
 FOLDER = Path("odeco-demo")
 # Words of fewer passages than this are names and figures that no topic shares.
@@ -41,23 +42,22 @@ def demo(
 
     stages = Stages(quiet=quiet)
     text, model, page = out / "passages.txt", out / "model.odeco", out / "report.html"
-    command = (
-        f"odeco fit lda {text} --stop-words english --min-df {READING['min_df']} -k {k} --seed {seed} --out {model}"
-    )
+    options = ["--stop-words", "english", "--min-df", READING["min_df"], "-k", k, "--seed", seed, "--out", model]
+    command = shlex.join(["odeco", "fit", "lda", str(text), *map(str, options)])
     n_passages = write_passages(text)
-    typer.echo(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}\n")
+    print_lines(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}", "")
     if first_run():
-        typer.echo("(The first run compiles the loops that it needs: some seconds that later ones do not take.)\n")
-    typer.echo(f"$ {command}")
+        print_lines("(The first run compiles the loops that it needs: some seconds that later ones do not take.)", "")
+    print_lines(f"$ {command}")
     data = fit_file(
         MODELS["lda"], [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
         command=command,
     )  # fmt: skip
     saved = open_model(model)
-    typer.echo("\n" + "\n".join(part_lines(saved, top=9)))
-    typer.echo(f"\n$ odeco report {model} {text} --out {page}")
+    print_lines("", *part_lines(saved, top=9))
+    print_lines("", f"$ {shlex.join(['odeco', 'report', str(model), str(text), '--out', str(page)])}")
     write_page(saved, data, page, stages)
-    typer.echo(next_steps(out))
+    print_lines(*next_steps(out).split("\n"))
 
 
 def first_run() -> bool:

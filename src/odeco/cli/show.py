@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from odeco.cli.options import DEBUG, MODEL_FILE
-from odeco.cli.plain import as_plain
+from odeco.cli.printing import print_json, print_lines
 
 
 def show(
@@ -32,6 +31,6 @@ def show(
 
     saved = open_model(model)
     if as_json:
-        typer.echo(json.dumps(as_plain(everything(saved, top)), allow_nan=False, ensure_ascii=False))
+        print_json(everything(saved, top))
     else:
-        typer.echo(summary(saved, top))
+        print_lines(*summary(saved, top))

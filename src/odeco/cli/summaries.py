@@ -40,8 +40,8 @@ class Part:
     items: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
 
-def summary(saved: Saved, top: int) -> str:
-    """What `odeco show` prints."""
+def summary(saved: Saved, top: int) -> list[str]:
+    """The lines that `odeco show` prints."""
     model, estimator, fitted = saved.model, saved.estimator, saved.metadata.get("fitted", {})
     found = parts(saved, top)
     head = [f"{type(estimator).__name__}: {len(found)} {model.parts}"]
@@ -52,7 +52,7 @@ def summary(saved: Saved, top: int) -> str:
     lines = [*head, "", *_table(model.part, found)]
     if type(estimator).__name__ == "DawidSkene":
         lines += ["", *_annotator_lines(estimator, top)]
-    return "\n".join([*lines, "", "How far to trust it", str(estimator.diagnostics_)])
+    return [*lines, "", "How far to trust it", *str(estimator.diagnostics_).split("\n")]
 
 
 def part_lines(saved: Saved, top: int) -> list[str]:

@@ -102,7 +102,7 @@ def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Del
     rows = _fields(first_lines, used)
     if not rows:
         raise file.error("it holds no rows.")
-    has_header = not all(_is_number(value) or value.strip() in _NULLS for value in rows[0])
+    has_header = not all(is_number(value) or value.strip() in _NULLS for value in rows[0])
     names = [name.strip() for name in rows[0]] if has_header else [""] * len(rows[0])
     names = [name or f"x{j}" for j, name in enumerate(names)]
     if len(set(names)) < len(names):
@@ -181,7 +181,8 @@ def _read(dialect: Delimited, kinds: dict[str, str | None], names: Sequence[str]
             yield [to_numpy(arrow, batch.column(name), kinds[name] or "number") for name in names]
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a cell is a finite number."""
     try:
         float(text)
     except ValueError:

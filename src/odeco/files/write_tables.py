@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -13,9 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files.arrow import import_arrow
+from odeco.files.delimited import is_number
 from odeco.files.detect import canonical_format, suffix_format
 from odeco.files.opening import PathLike
 from odeco.files.output import writing
+
+# How a formula begins, in the wide forms of East Asian keyboards too; a sign alone is none.
+_FORMULA = re.compile(r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20].", re.DOTALL)
 
 FORMATS = ("parquet", "csv", "tsv", "jsonl", "npy")
 
@@ -30,6 +35,9 @@ def write_table(
     format: str = "auto",
 ) -> None:
     """Write a table; the file is there as a whole in the end, or not at all.
+
+    CSV and TSV are opened in spreadsheets, which run a text that begins with =, +, - or @ as a formula: unless it is a
+    number, it is written with an apostrophe before it. The other formats keep every text as it is.
 
     Parameters
     ----------
@@ -137,17 +145,35 @@ def _write_npy(stream: IO[bytes], start: Columns, rest: Iterator[Columns]) -> No
 
 def _write_csv(stream: IO[bytes], start: Columns, rest: Iterator[Columns], delimiter: str) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(list(start))
+    writer = csv.writer(_UnixLines(text), delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow([_inert(name) for name in start])
     for columns in _all(start, rest):
         writer.writerows(zip(*(_plain(column) for column in columns.values()), strict=True))
     text.flush()
     text.detach()
 
 
+class _UnixLines:
+    """Rows that end in a newline alone; csv quotes what is in its own line ends, and carriage returns need that too."""
+
+    def __init__(self, text: IO[str]) -> None:
+        self._text = text
+
+    def write(self, row: str) -> int:
+        """One row, as the module csv gives it."""
+        return self._text.write(row.removesuffix("\r\n") + "\n")
+
+
+def _inert(text: str) -> str:
+    """A text that a spreadsheet would take for a formula, marked as text by an apostrophe; numbers are left alone."""
+    return f"'{text}" if _FORMULA.match(text) and not is_number(text) else text
+
+
 def _plain(column: Array) -> list[Any]:
-    """Python values, nothing where a number is missing."""
+    """Python values, nothing where a number is missing; texts as a spreadsheet shows and does not run them."""
     values = column.tolist()
+    if column.dtype.kind not in "biuf":
+        return [_inert(value) if isinstance(value, str) else value for value in values]
     if column.dtype.kind == "f" and np.isnan(column).any():
         return [None if value != value else value for value in values]
     return list(values)

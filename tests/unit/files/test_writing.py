@@ -1,5 +1,6 @@
 """Writers: whole files or none."""
 
+import csv
 import io
 import json
 import os
@@ -140,3 +141,26 @@ def test_words_lie_beside_text_formats(tmp_path):
     read = read_counts(tmp_path / "docword.news.txt.gz")
     assert read.vocabulary == WORDS
     np.testing.assert_array_equal(whole(read.source), small_counts().toarray())
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "＝1+1"]
+TEXTS = ["plain", "-5", "+3.5e2", "-", "'=1", "", "a=b", "5-3"]
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_a_text_is_no_formula_in_a_spreadsheet(tmp_path, name, delimiter):
+    texts = [*FORMULAS, *TEXTS]
+    columns = {"=name": texts, "number": -np.arange(1.0, len(texts) + 1), "mixed": np.array([*texts[1:], -3], object)}
+    write_table(tmp_path / name, columns)
+    with open(tmp_path / name, newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file, delimiter=delimiter)
+    assert header == ["'=name", "number", "mixed"]
+    expected = [*(f"'{text}" for text in FORMULAS), *TEXTS]
+    assert [row[0] for row in rows] == expected
+    assert [float(row[1]) for row in rows] == columns["number"].tolist()
+    assert [row[2] for row in rows] == [*expected[1:], "-3"]
+
+
+def test_other_formats_keep_texts_as_they_are(tmp_path):
+    write_table(tmp_path / "t.jsonl", {"a": FORMULAS})
+    assert [json.loads(line)["a"] for line in (tmp_path / "t.jsonl").read_text().splitlines()] == FORMULAS
