@@ -118,6 +118,12 @@ class Stages:
         if stage.done and not self.quiet:
             say(f"{stage.done} ({stage.seconds:.1f} s)")
 
+    def doubts(self, diagnostics: Any) -> None:
+        """Say what the numbers of a fit give reason to doubt; what was raised as a warning has been said."""
+        for reason in () if self.quiet else diagnostics.verdict.reasons:
+            if reason.text not in diagnostics.warned:
+                say(f"{reason.trust.value.split(':')[0].lower()}: {_as_typed(reason.text)}")
+
 
 class Stage:
     """One stage: counts what passes through it."""

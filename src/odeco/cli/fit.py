@@ -78,6 +78,7 @@ def fit_file(
     with stages.stage(f"fitting {_counted(n_parts, model)}") as fitting:
         estimator.set_params(**data.settings).fit(*data.watched(fitting))
         fitting.done = f"fitted {_counted(int(estimator.diagnostics_.n_components), model)}"
+    stages.doubts(estimator.diagnostics_)
     how = {
         "command": command,
         "odeco": odeco.__version__,

@@ -109,7 +109,8 @@ def fit(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = False
     from odeco.shared_moments import fit_moments, n_rows
 
     out = check_output(out, given, stdout=False)
-    with Stages(quiet=quiet).stage("fitting") as stage:
+    stages = Stages(quiet=quiet)
+    with stages.stage("fitting") as stage:
         total, said = _merged(given)
         model = fit_moments(total)
         said.pop("moments")
@@ -123,6 +124,7 @@ def fit(given: _Given, out: _Written, quiet: QUIET = False, debug: DEBUG = False
         }
         odeco.save(model, out, metadata=said)
         stage.done = f"wrote {out}: {model.diagnostics_.method}, {n_rows(total):,} rows"
+    stages.doubts(model.diagnostics_)
 
 
 def _merged(paths: list[Path]) -> tuple[Any, dict[str, Any]]:

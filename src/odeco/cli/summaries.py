@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import odeco
 from odeco.cli.inputs import READERS
 from odeco.cli.saved import Saved
+from odeco.diagnostics import Verdict
 from odeco.plots.chains import transitions
 from odeco.plots.columns import Profile, component_weights, profiles, view_profiles
 from odeco.plots.crowds import annotators
@@ -75,8 +76,14 @@ def everything(saved: Saved, top: int) -> dict[str, Any]:
         "options": estimator.get_params(),
         "parameters": learned,
         "diagnostics": estimator.diagnostics_,
+        "verdict": _verdict(estimator.diagnostics_.verdict),
         "metadata": saved.metadata,
     }
+
+
+def _verdict(found: Verdict) -> dict[str, Any]:
+    reasons = [{"field": reason.field, "text": reason.text} for reason in found.reasons]
+    return {"trust": found.trust.name.lower(), "text": found.trust.value, "reasons": reasons}
 
 
 def parts(saved: Saved, top: int) -> list[Part]:

@@ -267,7 +267,7 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
     spectrum = np.asarray(whitening.whitener.spectrum, dtype=np.float64)
     refined = solution.refined
     below = int(np.count_nonzero(~solution.identifiable))
-    suggested = whitening.suggested if whitening.suggested < whitening.rank else k - below
+    suggested = whitening.suggested if 0 < whitening.suggested < whitening.rank else k - below
     return Diagnostics(
         n_components=k,
         spectrum=spectrum,

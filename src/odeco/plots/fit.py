@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.diagnostics import Diagnostics
 from odeco.plots.names import check_model, kind_of
 from odeco.refinement.loop import Trace
 
@@ -91,7 +90,7 @@ def spectrum(model: Any) -> Spectrum:
 def convergence(model: Any) -> Convergence:
     """The trace of a fitted model's refinement, all its stages in a row."""
     report = check_model(model)
-    traces = refinement_traces(report)
+    traces = report.traces
     objective = _OBJECTIVES.get(kind_of(model), "log-likelihood per sample")
     if not traces:
         return Convergence(np.empty(0), np.empty(0), (), objective, 0, True, _no_trace(model))
@@ -105,13 +104,6 @@ def convergence(model: Any) -> Convergence:
     return Convergence(
         steps, values, starts, objective, n_iter, last.converged, f"{n_iter} step{plural}. {last.reason.value}"
     )
-
-
-def refinement_traces(report: Diagnostics) -> tuple[Trace, ...]:
-    """The traces of a fit, one for each stage of its refinement; none where there was no refinement."""
-    found = report.details.get("refinement")
-    traces = found if isinstance(found, (tuple, list)) else (found,)
-    return tuple(trace for trace in traces if isinstance(trace, Trace) and trace.n_iter > 0)
 
 
 def _shifted(traces: tuple[Trace, ...]) -> list[tuple[int, Trace]]:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from odeco.report.render import render_report, write_report
-from odeco.report.words import Finding, findings, verdict
+from odeco.report.words import Finding, findings
 
-__all__ = ["Finding", "findings", "render_report", "verdict", "write_report"]
+__all__ = ["Finding", "findings", "render_report", "write_report"]

@@ -17,7 +17,7 @@ from odeco.plots.names import check_model, kind_of
 from odeco.report.charts import convergence_chart, spectrum_chart
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
 from odeco.report.page import Inputs, Page
-from odeco.report.words import findings, verdict
+from odeco.report.words import findings
 
 Documents = Sequence[str] | Callable[[], Iterable[str]]
 
@@ -114,7 +114,7 @@ def _fit_context(model: Any, fitted: Mapping[str, Any] | None) -> dict[str, Any]
     return {
         "model": kind_of(model),
         "report": model.diagnostics_,
-        "verdict": verdict(model),
+        "verdict": model.diagnostics_.verdict,
         "findings": findings(model),
         "spectrum": spectrum_chart(spectrum(model)),
         "convergence": found,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,25 +25,25 @@ class Finding:
 
 
 def findings(model: Any) -> list[Finding]:
-    """What the diagnostics of a fitted model say, one sentence for each number that is known."""
+    """What the diagnostics of a fitted model say, one sentence for each number that is known.
+
+    A number is doubtful where the verdict on the fit says so, in the verdict's words.
+    """
     report = check_model(model)
-    found = [
-        _gap(spectrum(model)),
-        _suggested(report.n_components, report.suggested_components),
-        _condition(report.condition),
-        _residual(report.residual),
-        _clipped(report.clipped_mass),
-        _converged(model),
+    found = {
+        "gap": _gap(spectrum(model)),
+        "suggested_components": _suggested(report.n_components, report.suggested_components),
+        "condition": _condition(report.condition),
+        "residual": _residual(report.residual),
+        "clipped_mass": _clipped(report.clipped_mass),
+        "details": _converged(model),
+    }
+    doubts = {reason.field: reason.text[:1].upper() + reason.text[1:] for reason in report.verdict.reasons}
+    return [
+        replace(finding, words=doubts[field], level=DOUBTFUL) if field in doubts else finding
+        for field, finding in found.items()
+        if finding is not None
     ]
-    return [finding for finding in found if finding is not None]
-
-
-def verdict(model: Any) -> str:
-    """One sentence on the whole fit."""
-    advice = check_model(model).advice
-    if not advice:
-        return "No warnings: nothing was found that should be changed."
-    return "One warning:" if len(advice) == 1 else f"{len(advice)} warnings:"
 
 
 def _gap(found: Spectrum) -> Finding | None:
@@ -51,18 +51,9 @@ def _gap(found: Spectrum) -> Finding | None:
     if not np.isfinite(gap) or found.values.size <= found.kept:  # nothing was left out
         return None
     if gap >= 0.5:
-        text, level = (
-            "The first direction left out is far weaker than the last one used: a clear step.",
-            GOOD,
-        )
-    elif gap >= 0.1:
-        text, level = "The directions left out are weaker than those used, by no wide margin.", FAIR
+        text, level = "The first direction left out is far weaker than the last one used: a clear step.", GOOD
     else:
-        text, level = (
-            "The spectrum goes on without a step: the data do not single out this number of components, and one "
-            "more or less would do about as well.",
-            FAIR,
-        )
+        text, level = "The directions left out are weaker than those used, by no wide margin.", FAIR
     return Finding("Gap", percent(max(gap, 0.0)), text, level)
 
 
@@ -71,10 +62,8 @@ def _suggested(k: int, suggested: int | None) -> Finding | None:
         return None
     if suggested == k:
         text, level = "As many components stand out from the sampling noise as were asked for.", GOOD
-    elif suggested > k:
-        text, level = f"More components stand out from the sampling noise than the {k} asked for.", GOOD
     else:
-        text, level = f"Fewer components stand out from the sampling noise than the {k} asked for.", DOUBTFUL
+        text, level = f"More components stand out from the sampling noise than the {k} asked for.", FAIR
     return Finding("Components the data support", str(suggested), text, level)
 
 
@@ -92,16 +81,14 @@ def _residual(residual: float) -> Finding | None:
     text = f"The decomposition leaves {percent(residual)} of the norm of the moment tensor unexplained"
     if residual < 0.1:
         return Finding("Residual", percent(residual), f"{text}: the data look like the model.", GOOD)
-    if residual < 0.6:
-        return Finding("Residual", percent(residual), f"{text}: sampling noise and what the model leaves out.", FAIR)
-    return Finding("Residual", percent(residual), f"{text}: the moments are mostly noise.", DOUBTFUL)
+    return Finding("Residual", percent(residual), f"{text}: sampling noise and what the model leaves out.", FAIR)
 
 
 def _clipped(mass: float) -> Finding | None:
     if not mass > 5e-4:
         return None
     text = "Largest share of a component that the moments made negative, before it was put right."
-    return Finding("Clipped mass", percent(mass), text, GOOD if mass < 0.2 else FAIR)
+    return Finding("Clipped mass", percent(mass), text, GOOD)
 
 
 def _converged(model: Any) -> Finding | None:

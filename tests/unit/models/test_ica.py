@@ -235,6 +235,7 @@ def test_many_components_are_fitted_without_the_tensor():
     ica = ICA(random_state=0).fit(sources @ mixing.T)
     assert np.isnan(ica.diagnostics_.residual)  # never formed
     assert mixing_error(ica.mixing_, mixing) < 0.15  # sqrt(k v / n) = 0.06 per column
+    assert ica.diagnostics_.suggested_components == k  # a white covariance has nothing to say of the number
 
 
 def test_same_seed_same_result():

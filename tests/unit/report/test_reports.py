@@ -206,11 +206,11 @@ def test_colours_can_be_read():
     light, dark = re.findall(r":root \{(.*?)\}", css, re.S)[:2]
     for block in (light, dark):
         found = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block))
-        for ink in ("ink", "soft", "accent", "good", "doubt"):
+        for ink in ("ink", "soft", "accent", "good", "doubt", "bad"):
             for ground in ("paper", "card"):
                 assert contrast(found[ink], found[ground]) >= 4.5, (ink, ground)
-        assert contrast(found["good"], found["good-wash"]) >= 4.5
-        assert contrast(found["doubt"], found["doubt-wash"]) >= 4.5
+        for level in ("good", "doubt", "bad"):
+            assert contrast(found[level], found[f"{level}-wash"]) >= 4.5
         assert contrast(found["ink"], found["mark"]) >= 4.5
         for i in range(10):
             assert contrast(found[f"c{i}"], found["on"]) >= 4.5, i
