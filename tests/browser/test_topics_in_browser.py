@@ -46,7 +46,7 @@ def test_the_slider_ranks_words_as_python_does(visit, weight):
     model, inputs = fitted_model("lda")
     page = visit("lda").page
     page.locator("#relevance").fill(str(weight))
-    shares = plots.topic_use(model, inputs["data"]).shares
+    shares = plots.topic_shares(model)
     scores = plots.relevance(model.components_, word_frequencies(model.components_, shares), weight)
     expected = [inputs["vocabulary"][w] for w in top_words(scores, 15)[0]]
     assert shown_words(page) == expected

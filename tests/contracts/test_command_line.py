@@ -15,8 +15,11 @@ import pytest
 
 import odeco
 from odeco.cli.models import MODELS
+from odeco.diagnostics import Trust
 from odeco.persistence import load_with_metadata
 from odeco.persistence.learned import LEARNED
+from odeco.plots import topic_use
+from odeco.report.svg import percent
 from tests.command_line import FITS, call, run, write_rows, written
 
 
@@ -256,3 +259,63 @@ def test_help_teaches_by_example(command: str) -> None:
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*arguments, "--help"]).output
     examples = [line for line in shown.splitlines() if line.strip().startswith(("odeco ", "zcat ", "head "))]
     assert len(examples) >= 2
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """Two of four clusters asked for: the spectrum has no step after two."""
+    folder = tmp_path_factory.mktemp("doubtful")
+    means = 1.5 * np.random.default_rng(0).standard_normal((4, 20))
+    np.save(folder / "rows.npy", odeco.simulate.gaussian_mixture(20_000, means, [0.25] * 4, random_state=0).rows)
+    model = folder / "two.odeco"
+    return model, call("fit", "gaussian-mixture", folder / "rows.npy", "-k", "2", "--out", model)
+
+
+def test_every_screen_says_the_same_of_a_doubtful_fit(doubtful: tuple[Path, Any], tmp_path: Path) -> None:
+    model, done = doubtful
+    verdict = odeco.load(model).diagnostics_.verdict
+    assert verdict.trust is Trust.DOUBT
+    (reason,) = verdict.reasons
+    assert f"odeco: in doubt: {reason.text}" in done.stderr.splitlines()
+    shown = call("show", model).stdout.splitlines()
+    assert f"verdict        {verdict.trust.value}" in shown
+    assert f"because        {reason.text}" in shown
+    answer = json.loads(call("show", model, "--json").stdout)["verdict"]
+    assert answer == {
+        "trust": "doubt",
+        "text": verdict.trust.value,
+        "reasons": [{"field": "gap", "text": reason.text}],
+    }
+    assert call("report", model, "--out", tmp_path / "page.html").returncode == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    banner = page.split('<div class="verdict ')[1].split("</div>")[0]
+    assert banner.startswith('doubt"')
+    assert verdict.trust.value in banner
+    assert reason.text[1:] in banner
+
+
+def test_a_quiet_fit_does_not_speak_of_doubt(doubtful: tuple[Path, Any], tmp_path: Path) -> None:
+    rows = doubtful[0].with_name("rows.npy")
+    done = call("fit", "gaussian-mixture", rows, "-k", "2", "--out", tmp_path / "m.odeco", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_shares_and_words_of_topics_are_the_same_on_every_screen(tmp_path: Path) -> None:
+    """Long documents of one topic: what the model expects of a document is not what a topic has of all words."""
+    rng = np.random.default_rng(0)
+    topics = np.array([[0.4, 0.3, 0.2, 0.1, 0, 0], [0, 0, 0.1, 0.2, 0.3, 0.4]])
+    counts = np.array([rng.multinomial(200 if i % 4 == 0 else 20, topics[int(i % 4 == 0)]) for i in range(400)])
+    np.save(tmp_path / "counts.npy", counts)
+    model, page = tmp_path / "m.odeco", tmp_path / "page.html"
+    assert call("fit", "single-topic", tmp_path / "counts.npy", "-k", "2", "--out", model).returncode == 0
+    assert call("report", model, tmp_path / "counts.npy", "--out", page).returncode == 0
+    parts = json.loads(call("show", model, "--json").stdout)["topics"]
+    estimator = odeco.load(model)
+    prevalence = topic_use(estimator, counts).shares
+    assert abs(prevalence - estimator.weights_).min() > 0.4  # 20 % and 77 %
+    for topic, articles in zip(parts, page.read_text().split("<article ")[1:], strict=True):
+        assert topic["share"] == estimator.weights_[topic["topic"]]
+        assert f"Share <b>{percent(topic['share'])}</b>" in articles
+        assert f"prevalence <b>{percent(prevalence[topic['topic']])}</b>" in articles
+        shown = re.findall(r'<th scope="row">(.*?)</th>', articles)
+        assert [word["name"] for word in topic["words"]] == shown[: len(topic["words"])]

@@ -37,7 +37,7 @@ class TopicUse:
     ----------
     n_documents, n_words : int, float
     shares : (k,)
-        Share of all words that each topic has.
+        Prevalence: the share of all words that each topic has.
     main_documents : (k,)
         Documents of which each topic has the largest share.
     prevalence : (bins, k)

@@ -1,4 +1,4 @@
-"""Topics on matplotlib: prevalence with words, the words of one topic, the map."""
+"""Topics on matplotlib: shares with words, the words of one topic, the map."""
 
 from __future__ import annotations
 
@@ -31,27 +31,28 @@ def plot_topics(
     weight: float = DEFAULT_RELEVANCE,
     ax: Any = None,
 ) -> Any:
-    """Prevalence of all topics, each with its most relevant words.
+    """Shares of all topics, or their prevalence in data, each with its most relevant words.
 
     Parameters
     ----------
     model : a fitted `LatentDirichletAllocation` or `SingleTopicModel`
     vocabulary : words of the columns, optional
     data : counts, optional
-        To measure the prevalence in; the model's own expectation otherwise.
+        To measure the prevalence in; shares, the model's own expectation, otherwise.
     n_words : int
     weight : float
         Of the relevance: 1 ranks words by probability, 0 by lift.
     ax : matplotlib axes, optional
     """
-    components, names, shares = _topics(model, vocabulary, data)
+    components, names, shares = _topics(model, vocabulary)
     best = top_words(relevance(components, word_frequencies(components, shares), weight), n_words)
+    shares = shares if data is None else _prevalence(model, data)
     ax = axes(ax)
     ax.barh(range(len(shares)), shares, color=[colour(i) for i in range(len(shares))])
     for i, words in enumerate(best):
         ax.text(shares[i], i, "  " + ", ".join(names[w] for w in words), va="center", fontsize=8, parse_math=False)
     ax.set(
-        xlabel="share of all words" if data is not None else "expected share",
+        xlabel="share" if data is None else "prevalence: share of all words",
         ylabel="topic",
         xlim=(0, shares.max() * 3.2),
     )
@@ -68,7 +69,7 @@ def plot_words(
     ax: Any = None,
 ) -> Any:
     """The most relevant words of one topic: their probabilities in it, and in the whole corpus."""
-    components, names, shares = _topics(model, vocabulary, None)
+    components, names, shares = _topics(model, vocabulary)
     if isinstance(topic, bool) or not isinstance(topic, (int, np.integer)) or not 0 <= topic < len(shares):
         raise ValueError(f"topic must be a number from 0 to {len(shares) - 1}, got {topic!r}.")
     frequencies = word_frequencies(components, shares)
@@ -85,8 +86,9 @@ def plot_words(
 
 
 def plot_topic_map(model: Any, *, data: Any = None, ax: Any = None) -> Any:
-    """Topics in the plane by their Jensen-Shannon distances; areas are prevalence, numbers the model's own."""
-    components, _, shares = _topics(model, None, data)
+    """Topics in the plane by their Jensen-Shannon distances; areas are shares, or prevalence in data."""
+    components, _, shares = _topics(model, None)
+    shares = shares if data is None else _prevalence(model, data)
     found, ax = topic_map(components, shares), axes(ax)
     x, y = found.positions.T
     ax.scatter(x, y, s=9000 * found.shares, c=[colour(i) for i in range(len(x))], alpha=0.35)
@@ -98,9 +100,13 @@ def plot_topic_map(model: Any, *, data: Any = None, ax: Any = None) -> Any:
     return plain(ax)
 
 
-def _topics(model: Any, vocabulary: Iterable[Any] | None, data: Any) -> tuple[Floats, list[str], Floats]:
+def _topics(model: Any, vocabulary: Iterable[Any] | None) -> tuple[Floats, list[str], Floats]:
     """Topics, words and shares of a fitted topic model."""
     check_kind(model, *TOPIC_MODELS)
     components = np.asarray(model.components_, dtype=np.float64)
     names = column_names(model, vocabulary, components.shape[1], what="word", argument="vocabulary")
-    return components, names, topic_shares(model) if data is None else topic_use(model, data, n_examples=0).shares
+    return components, names, topic_shares(model)
+
+
+def _prevalence(model: Any, data: Any) -> Floats:
+    return topic_use(model, data, n_examples=0).shares

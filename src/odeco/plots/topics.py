@@ -29,7 +29,7 @@ class TopicMap:
     positions : (k, 2)
         By classical scaling of the distances; largest spread first.
     shares : (k,)
-        Prevalence of the topics: the areas of the circles.
+        The areas of the circles.
     distances : (k, k)
         Jensen-Shannon distances, between 0 (equal) and 1 (no common word).
     kept : float
@@ -43,7 +43,10 @@ class TopicMap:
 
 
 def topic_shares(model: Any) -> Floats:
-    """Expected share of each topic in a document, as the model has learned it (k,)."""
+    """Share of each topic: what the model expects of a document, ``alpha_ / alpha_.sum()`` or ``weights_`` (k,).
+
+    What a topic has of the words of some data is its prevalence, `topic_use(model, data).shares`.
+    """
     check_kind(model, *TOPIC_MODELS)
     weights = np.asarray(model.alpha_ if hasattr(model, "alpha_") else model.weights_, dtype=np.float64)
     return np.asarray(weights / weights.sum())

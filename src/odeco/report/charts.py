@@ -151,7 +151,7 @@ def topic_map_chart(found: TopicMap, labels: Sequence[str]) -> Markup:
         viewBox=f"0 0 {width:g} {height:g}",
         role="group",
         class_="figure map",
-        aria_label=f"Map of {k} topics; neighbours use similar words, areas are prevalence",
+        aria_label=f"Map of {k} topics; neighbours use similar words, areas are shares",
     )
 
 

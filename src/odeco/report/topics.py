@@ -41,7 +41,7 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
     k, d = components.shape
     names = column_names(model, inputs.vocabulary, d, what="word", argument="vocabulary")
     use = None if inputs.data is None else topic_use(model, inputs.data)
-    shares = topic_shares(model) if use is None or use.n_words == 0 else use.shares
+    shares = topic_shares(model)
     frequencies = word_frequencies(components, shares)
     plane = topic_map(components, shares)
     best = top_words(relevance(components, frequencies), WORDS)
@@ -53,7 +53,6 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
         "kept": percent(plane.kept),
         "relevance": DEFAULT_RELEVANCE,
         "step": _STEP,
-        "measured": use is not None,
         "texts": bool(texts),
     }
     figures = [(str(k), "topics" if k > 1 else "topic"), (f"{d:,}", "words in the vocabulary")]
@@ -96,6 +95,7 @@ def _topic(
     }
     if use is not None:
         telling = {names[w].casefold() for w in best}
+        topic["prevalence"] = percent(float(use.shares[i]))
         topic["documents"] = f"{int(use.main_documents[i]):,}"
         topic["examples"] = [_example(e, names, telling, texts) for e in use.examples[i]]
         if len(use.prevalence) > 1:
