@@ -204,6 +204,7 @@ def test_outputs_that_cannot_be_are_known_before_the_work(tmp_path: Path) -> Non
         (tmp_path, "folder"),
         (tmp_path / "absent" / "m.odeco", "mkdir"),
         (Path("/dev/full"), "/dev/full"),
+        (Path("~nobody-of-that-name/m.odeco"), "mkdir"),
     ):
         done = call("fit", "lda", path, "-k", "2", "--out", out)
         check_fault(done, said)
@@ -293,7 +294,7 @@ def link(folder: Path, path: Path, how: str) -> Path:
 def refused(path: Path, *arguments: object) -> None:
     """The command is an error that names the file, and the file is as it was."""
     before = path.read_bytes()
-    check_fault(call(*arguments), "would be written over the input", "--out")
+    check_fault(call(*arguments), "belongs to the input", "would be written over", "--out")
     assert path.read_bytes() == before
 
 
@@ -343,7 +344,7 @@ def test_the_other_files_of_an_input_are_not_written_over(tmp_path: Path) -> Non
     with text.open() as stdin:
         command = [sys.executable, "-m", "odeco", "fit", "lda", "-", "-k", "2", "--out", str(text)]
         done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, timeout=300, check=False)
-    check_fault(done, "would be written over the input -")
+    check_fault(done, "belongs to the input - and would be written over")
     assert text.read_bytes() == before
 
 
@@ -357,3 +358,28 @@ def test_words_beside_an_output_are_not_replaced_unasked(tmp_path: Path) -> None
         assert call("convert", text, "--out", out, *more).returncode == 0
         assert "bread\n" in words.read_text()
     refused(words, "convert", words, "--out", out, "--replace-vocabulary")
+
+
+def test_an_output_without_a_format_is_known_before_the_work(model: Path, tmp_path: Path) -> None:
+    done = call("transform", model, model.with_name("documents.txt"), "--out", tmp_path / "answers.xyz")
+    check_fault(done, "answers.xyz", "csv")
+    assert done.stderr.count("\n") == 1  # nothing was read
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/a", "", "absent/../a"])
+def test_inputs_that_are_not_there(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (["show", name], ["fit", "lda", name, "-k", "2", "--out", "m.odeco"], ["decompose", name]):
+        done = call(*command)
+        check_fault(done, code=done.returncode or -1)
+        assert "unexpected" not in done.stderr
+        assert "Path(" not in done.stderr
+
+
+def test_the_folder_at_hand_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for i, line in enumerate(written("lda", tmp_path).read_text().splitlines()):
+        (tmp_path / f"{i:03}.txt").write_text(line)
+    (tmp_path / "documents.txt").unlink()
+    assert call("fit", "lda", ".", "-k", "2", "--out", "m.odeco").returncode == 0
+    refused(tmp_path / "m.odeco", "fit", "lda", ".", "-k", "2", "--out", "m.odeco")

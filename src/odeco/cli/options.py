@@ -101,29 +101,38 @@ def check_output(path: Path, inputs: Iterable[str | Path], *, stdout: bool = Tru
         if not stdout:
             raise typer.BadParameter("'--out' must be a file: a model is not written to stdout.")
         return path
-    folder = path.expanduser().parent
-    if path.expanduser().is_dir():
+    out = expanded(path)
+    if out.is_dir():
         raise ValueError(f"--out {path} is a folder: name a file in it.")
-    if path.expanduser().exists() and not path.expanduser().is_file():
+    if out.exists() and not out.is_file():
         raise ValueError(f"--out {path} is a device or a pipe, which cannot be replaced by a file: use a file.")
-    if not folder.is_dir():
-        raise ValueError(f"--out {path}: there is no folder {folder}. Make it first (mkdir -p {folder}).")
-    check_apart(path.expanduser(), inputs)
-    return path.expanduser()
+    if not out.parent.is_dir():
+        raise ValueError(f"--out {path}: there is no folder {out.parent}. Make it first (mkdir -p {out.parent}).")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise ValueError(f"--out {path}: you may not write into the folder {out.parent}. Name a file elsewhere.")
+    check_apart(out, inputs)
+    return out
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with ~ as the home it means; one of an unknown user stays as it is, and is not found."""
+    return Path(os.path.expanduser(path))
 
 
 def check_apart(out: Path, inputs: Iterable[str | Path]) -> None:
     """An output that is one of the inputs, under whatever name, would replace what cannot be had again."""
     for given in inputs:
         if _is_or_holds(given, out):
-            raise ValueError(f"{out} would be written over the input {given}: name another file with --out.")
+            raise ValueError(
+                f"{out} belongs to the input {given} and would be written over: name another file with --out."
+            )
 
 
 def _is_or_holds(given: str | Path, out: Path) -> bool:
     """Whether an input is the file `out` (a link, another spelling, the file behind stdin), or a folder with it."""
     try:
         written = out.stat()
-        read = os.fstat(sys.stdin.fileno()) if str(given) == "-" else Path(given).expanduser().stat()
+        read = os.fstat(sys.stdin.fileno()) if str(given) == "-" else expanded(given).stat()
     except (OSError, ValueError):  # one of them is not there, or stdin is no file
         return False
     places = [written, *(folder.stat() for folder in out.resolve().parents)] if S_ISDIR(read.st_mode) else [written]

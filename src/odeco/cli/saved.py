@@ -11,6 +11,7 @@ from odeco.cli.console import Stage
 from odeco.cli.data import Data
 from odeco.cli.inputs import READERS, read
 from odeco.cli.models import Model, of_estimator
+from odeco.cli.options import expanded
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,5 +46,5 @@ def open_model(path: Path) -> Saved:
     """Load a model file."""
     from odeco.persistence import load_with_metadata
 
-    saved = load_with_metadata(path.expanduser())
+    saved = load_with_metadata(expanded(path))
     return Saved(saved.model, of_estimator(saved.model), saved.metadata or {})

@@ -45,11 +45,12 @@ def transform(
     """
     from odeco.cli.answers import answers
     from odeco.cli.saved import open_model
-    from odeco.files import write_table
+    from odeco.files.write_tables import FORMATS, output_format, write_table
 
     out = check_output(out, [model, *inputs])
     stages, named = Stages(quiet=quiet), ", ".join(inputs)
     saved = open_model(model)
+    output_format(out, "auto", FORMATS, "csv")  # a name that says no format is known before any work is done
     with stages.stage(f"reading {named}") as stage:
         data = saved.read(inputs, stage, format=format, column=column)
         stage.done = f"read {named}: {data.format}"

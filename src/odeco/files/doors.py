@@ -29,7 +29,7 @@ SPARSE = ("uci", "ldac", "svmlight", "mtx", "npz", "npy")
 def open_as(path: PathLike, format: str, allowed: Collection[str]) -> tuple[InputFile, str]:
     """Find a file and its format; a folder holds parts of Parquet, or texts."""
     wanted = canonical_format(format, allowed)
-    folder = Path(os.fspath(path)).expanduser() if str(path) != "-" else None
+    folder = Path(os.path.expanduser(path)) if str(path) != "-" else None
     if folder is not None and folder.is_dir():
         file = InputFile(folder, os.fspath(path))
         with file.guard():

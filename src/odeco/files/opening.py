@@ -124,7 +124,7 @@ def open_input(path: PathLike) -> InputFile:
     if str(path) == "-":
         return _spooled(sys.stdin.buffer, "<stdin>")
     name = os.fspath(path)
-    found = Path(name).expanduser()
+    found = Path(os.path.expanduser(name))  # ~ of an unknown user stays as it is, and is not found
     try:
         mode = found.stat().st_mode
         if stat.S_ISDIR(mode):
