@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.counts import check_weights
+from odeco.sources.values import weight_array
 
 Chunk = TypeVar("Chunk", bound=Sized)
 
@@ -31,7 +32,7 @@ class Rechunked(ABC, Generic[Chunk]):
         reiterable: bool = True,
     ) -> None:
         self._read, self._batch_size, self._reiterable = read, batch_size, reiterable
-        self._weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self._weights = None if sample_weight is None else weight_array(sample_weight)
         self._n_features: int | None = None
         self._n_samples: int | None = None
         self._unread: Iterator[Chunk] | None = None

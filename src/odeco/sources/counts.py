@@ -10,11 +10,14 @@ from scipy import sparse
 
 from odeco.sources.base import Batch
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
+from odeco.sources.values import number_array, refuse_kind, weight_array
 
 # Integers up to here are exact in float32: counts in float32 take half the memory and nothing is lost.
 _EXACT_IN_FLOAT32 = 2**24
 # Whole numbers are exact up to here. Weights in place of counts may be as small: float32 holds them.
 _LARGEST_COUNT = 2**53
+_INDEXED = ("coo", "csr", "csc", "bsr")  # formats of scipy that hold indices as they were given
+_NOT_VALID = "X is not a valid sparse matrix: {}. Make it anew from its rows, columns and values."
 
 
 def as_batch(X: Any, weights: NDArray[np.float64] | None = None) -> Batch:
@@ -51,6 +54,52 @@ def as_counts(X: Any) -> sparse.csr_array:
     return _canonical(values, matrix)
 
 
+def as_csr(X: Any) -> sparse.csr_array:
+    """A sparse matrix of real numbers in any format as a CSR array whose indices are all within its shape.
+
+    scipy believes the indices that it is given, and so does compiled code after it: both would read and write outside
+    of the arrays. Looking at them takes a pass without a copy.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}.")
+    refuse_kind(X.dtype, "X")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}.")
+    _check_indices(X)  # before conversion, which uses them
+    rows = X.tocsr()
+    if X.format not in _INDEXED:
+        _check_indices(rows)
+    return rows
+
+
+def _check_indices(X: Any) -> None:
+    if X.format == "coo":
+        if any(places.shape != X.data.shape for places in X.coords):
+            raise ValueError(_NOT_VALID.format("its coordinates and its data differ in their number"))
+        for places, size in zip(X.coords, X.shape, strict=True):
+            _check_within(places, size)
+    if X.format not in ("csr", "csc", "bsr"):
+        return
+    rows, columns = X.shape if X.format != "csc" else X.shape[::-1]
+    height, width = X.blocksize if X.format == "bsr" else (1, 1)
+    pointers, places = X.indptr, X.indices
+    if pointers.shape != (rows // height + 1,) or pointers[0] != 0 or (pointers[1:] < pointers[:-1]).any():
+        raise ValueError(_NOT_VALID.format(f"its indptr does not rise from 0 over {rows // height} rows or columns"))
+    if pointers[-1] > min(len(places), len(X.data)):
+        held = f"its indptr ends at {pointers[-1]}, and it holds {len(places)} indices and {len(X.data)} values"
+        raise ValueError(_NOT_VALID.format(held))
+    _check_within(places, columns // width)
+
+
+def _check_within(places: NDArray[np.integer], size: int) -> None:
+    if places.dtype.kind not in "iu":
+        raise ValueError(_NOT_VALID.format(f"its indices are {places.dtype}, not integers"))
+    low, high = (int(places.min()), int(places.max())) if places.size else (0, -1)
+    if low < 0 or high >= size:
+        found = low if low < 0 else high
+        raise ValueError(_NOT_VALID.format(f"it has the index {found}, and 0 to {size - 1} are possible"))
+
+
 def row_sums(counts: sparse.csr_array) -> NDArray[np.float64]:
     """The lengths of the documents, summed in double precision."""
     return np.asarray(counts.sum(axis=1, dtype=np.float64), dtype=np.float64).ravel()
@@ -58,7 +107,7 @@ def row_sums(counts: sparse.csr_array) -> NDArray[np.float64]:
 
 def check_weights(sample_weight: ArrayLike, n_samples: int) -> NDArray[np.float64]:
     """Return weights as a finite non-negative vector of length ``n_samples``."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = weight_array(sample_weight)
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}.")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -80,38 +129,19 @@ def _to_csr(X: Any) -> sparse.csr_array:
     if hasattr(X, "sparse") and hasattr(X, "dtypes") and _all_sparse(X):
         X = X.sparse.to_coo()
     if sparse.issparse(X):
-        if len(X.shape) != 2:
-            raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}.")
-        _check_dtype(X.dtype)
-        return X.tocsr()
-    dense = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+        return as_csr(X)
+    dense = number_array(X)
     if dense.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional (documents x words), got shape {dense.shape}. "
             "Reshape your data: X.reshape(1, -1) for a single document."
         )
-    if dense.dtype == object:
-        dense = _from_objects(dense)
-    _check_dtype(dense.dtype)
     return sparse.csr_array(dense.astype(np.float32) if dense.dtype == np.float16 else dense)  # scipy has no float16
 
 
 def _all_sparse(frame: Any) -> bool:
     """Whether all columns of a pandas DataFrame are sparse."""
     return len(frame.dtypes) > 0 and all(type(dtype).__name__ == "SparseDtype" for dtype in frame.dtypes)
-
-
-def _from_objects(dense: NDArray[np.object_]) -> NDArray[np.float64]:
-    try:
-        return dense.astype(np.float64)
-    except ValueError as error:  # a TypeError says enough by itself
-        raise ValueError(f"X must hold numbers: {error}") from error
-
-
-def _check_dtype(dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in "biuf":
-        hint = "Complex data not supported" if dtype.kind == "c" else f"got dtype {dtype}"
-        raise ValueError(f"X must hold real counts. {hint}.")
 
 
 def _canonical(values: NDArray[np.floating], matrix: Any) -> sparse.csr_array:

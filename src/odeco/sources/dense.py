@@ -18,6 +18,7 @@ from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weigh
 from odeco.sources.counts import check_weights
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 from odeco.sources.scale import check_magnitude, is_within_range
+from odeco.sources.values import number_array, weight_array
 
 Rows = NDArray[np.floating]
 
@@ -120,7 +121,7 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
         from odeco.sources.remote import remote_rows
 
         return remote_rows(X, int(batch_size), sample_weight)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else weight_array(sample_weight)
     if weights is not None:
         check_weights(weights, weights.shape[0] if weights.ndim else 0)
     if is_matrix(X):
@@ -206,16 +207,9 @@ class OutOfCoreRows(DenseSource):
 
 def as_rows(X: Any) -> Rows:
     """Return finite rows as a (m, d) array of float32 or float64; other real types become float64."""
-    array = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    array = number_array(X)
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (samples x channels), got shape {array.shape}.")
-    if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must hold numbers: {error}") from error
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold real numbers, got dtype {array.dtype}.")
     if array.shape[1] == 0:
         raise ValueError(f"X has no columns: its shape is {array.shape}.")
     if array.dtype not in (np.float32, np.float64):

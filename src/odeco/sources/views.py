@@ -12,10 +12,11 @@ from scipy import sparse
 
 from odeco.sources.arrays import row_slice
 from odeco.sources.chunks import once
-from odeco.sources.counts import check_weights
+from odeco.sources.counts import as_csr, check_weights
 from odeco.sources.dense import as_rows
 from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_spark
 from odeco.sources.scale import check_magnitude
+from odeco.sources.values import weight_array
 
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
@@ -157,7 +158,7 @@ def as_view_source(X: Any, sample_weight: ArrayLike | None = None) -> ViewSource
         return remote_views(X, sample_weight)
     weights = None
     if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = weight_array(sample_weight)
         check_weights(weights, weights.shape[0] if weights.ndim else 0)
     if isinstance(X, ViewBatch) or is_views(X):
         batch = as_view_batch(X)
@@ -228,11 +229,9 @@ def _as_block(block: Any, index: int) -> Block:
     try:
         if not sparse.issparse(block):
             return as_rows(block)
-        if len(block.shape) != 2 or block.shape[1] == 0:
-            raise ValueError(f"X must be two-dimensional with at least one column, got shape {tuple(block.shape)}.")
-        if block.dtype.kind not in "biuf":
-            raise ValueError(f"X must hold real numbers, got dtype {block.dtype}.")
-        rows = sparse.csr_array(block)
+        rows = sparse.csr_array(as_csr(block))
+        if rows.shape[1] == 0:
+            raise ValueError(f"X has no columns: its shape is {rows.shape}.")
         if not rows.has_canonical_format:
             rows = rows.copy()  # the caller's stays as it is
             rows.sum_duplicates()

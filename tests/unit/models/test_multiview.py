@@ -270,7 +270,7 @@ def _ragged():
         ([np.full((5, 2), np.nan)] * 3, "view 0 contains NaN"),
         ([np.zeros((5, 2)), np.zeros(5), np.zeros((5, 2))], "view 1 must be two-dimensional"),
         ([np.zeros((0, 2))] * 3, "0 samples"),
-        ([np.array([["a"]])] * 3, "view 0 must hold real numbers"),
+        ([np.array([["a"]])] * 3, "view 0 must hold numbers, and holds the text 'a'"),
         ([np.zeros((2, 2))] * 3, "n_samples=2 is smaller than n_components=3"),
         ("abc", "list of three or more views"),
         ([], "list of three or more views"),

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import odeco
 from odeco.sources import ArraySource, Batch, StreamSource, as_batch, as_source, require_passes
+from odeco.sources.views import as_view_batch
 
 X = np.array([[1, 0, 2], [0, 0, 0], [3, 1, 0], [0, 0, 1], [2, 2, 2]])
 
@@ -137,7 +139,7 @@ def test_streams_look_at_the_first_batch_without_losing_it():
         (np.ones(3), r"two-dimensional.*got shape \(3,\).*reshape"),
         (np.ones((2, 2, 2)), "two-dimensional"),
         (np.array([[1, 2j]]), "Complex data not supported"),
-        (np.array([["a", "b"]]), "real counts. got dtype"),
+        (np.array([["a", "b"]]), "X must hold numbers, and holds the text 'a'"),
         (np.array([["a", 1]], dtype=object), "must hold numbers"),
         ("words", "matrix of counts or batches of one, got str"),
         (3, "got int"),
@@ -237,3 +239,50 @@ def test_map_keeps_what_a_source_is():
         np.testing.assert_array_equal(rows_of(mapped), 2 * X)
         np.testing.assert_array_equal(rows_of(mapped), 2 * X)
     assert not as_source(iter([X])).map(double).reiterable
+
+
+def broken(indices=None, indptr=None, kind=sparse.csr_array):
+    """A sparse matrix (4, 5) of which scipy believes the indices."""
+    X = kind(np.eye(4, 5))
+    X.indices = X.indices if indices is None else np.array(indices)
+    X.indptr = X.indptr if indptr is None else np.array(indptr)
+    return X
+
+
+def broken_coordinates():
+    X = sparse.coo_array(np.eye(4, 5))
+    X.coords = (X.coords[0], X.coords[1] + 2)
+    return X
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (broken([0, 1, 2, 5]), "has the index 5, and 0 to 4 are possible"),
+        (broken([0, 1, -7, 3]), "has the index -7"),
+        (broken([0, 1, 2, 10**8]), "has the index 100000000"),
+        (broken([0.0, 1.0, 2.0, 3.0]), "its indices are float64"),
+        (broken(indptr=[0, 3, 1, 3, 4]), "indptr does not rise"),
+        (broken(indptr=[1, 2, 3, 3, 4]), "indptr does not rise from 0"),
+        (broken(indptr=[0, 1, 2, 3]), "indptr does not rise from 0 over 4"),
+        (broken(indptr=[0, 1, 2, 3, 9]), "ends at 9, and it holds 4 indices and 4 values"),
+        (broken([0, 1, 2, 9], kind=sparse.csc_array), "has the index 9, and 0 to 3 are possible"),
+        (broken([0, 1, 2, 9], kind=lambda X: sparse.bsr_array(X, blocksize=(1, 1))), "has the index 9"),
+        (broken_coordinates(), "has the index 5, and 0 to 4 are possible"),
+    ],
+)
+def test_indices_are_not_believed(given, message):
+    with pytest.raises(ValueError, match=f"X is not a valid sparse matrix: .*{message}"):
+        as_batch(given)
+    with pytest.raises(ValueError, match=f"view 0 is not a valid sparse matrix: .*{message}"):
+        as_view_batch([given] * 3)
+
+
+def test_every_method_looks_at_indices():
+    rng = np.random.default_rng(0)
+    counts = sparse.csr_array(rng.poisson(1.0, (50, 5)))
+    model = odeco.LatentDirichletAllocation(2, refine=None, random_state=0).fit(counts)
+    wrong = broken([0, 1, 2, 10**9])
+    for method in (model.fit, model.partial_fit, model.transform, model.perplexity):
+        with pytest.raises(ValueError, match="has the index 1000000000"):
+            method(wrong)
