@@ -270,6 +270,7 @@ def _finish(
             report.advice.append(f"the tensor's decomposition is {start.decomposition.status}")
     if trace is not None and not trace.converged:
         report.advice.append(f"EM has not converged: {trace.reason.value}")
+    report.advice.extend(schema.notes)
     doubt = not_identified(schema, k)
     report.advice.extend([doubt] if doubt else [])
     nothing = float("nan")

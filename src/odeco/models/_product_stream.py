@@ -127,7 +127,8 @@ class ProductStream(SharedBasis):
 
     def _begin(self) -> None:
         """Families, reference and directions from the rows held so far."""
-        self.schema = infer_schema([rows for rows, _ in self._held], self.family, self.names)
+        found = infer_schema([rows for rows, _ in self._held], self.family, self.names)
+        self.schema = Schema(found.columns)  # without notes: later rows may be different
         batch = self._read(self.schema)
         self._sums = _Sums(self.schema, batch, self.n_components, np.random.default_rng(self.seed))
         self._held = []

@@ -27,6 +27,7 @@ from odeco.refinement.product_mixture import log_joint
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, is_matrix
 from odeco.sources.tables import Schema, open_table
+from odeco.sources.values import is_frame, plain_array
 
 Floats = NDArray[np.float64]
 
@@ -215,13 +216,12 @@ class ProductMixture(MixtureEstimator):
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """One table, with names and number of columns checked; numbers as scikit-learn reads them."""
-        labels = (hasattr(X, "dtypes") and hasattr(X, "iloc") and not _all_numbers(X)) or _has_labels(X)
-        if not labels:
-            original = np.asarray(X) if not hasattr(X, "dtypes") and not hasattr(X, "tocsr") else None
-            checked = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
-            return original if original is not None and original.dtype.kind in "biu" else checked
+        array = X if is_frame(X) or hasattr(X, "tocsr") else plain_array(X)
+        if hasattr(X, "tocsr") or _is_numeric(array):
+            block = X if hasattr(X, "columns") else array  # a DataFrame of any library has names
+            checked = validate_data(self, block, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
+            return array if isinstance(array, np.ndarray) and array.dtype.kind in "biu" else checked
         _check_feature_names(self, X, reset=reset)
-        array = X if hasattr(X, "iloc") else np.asarray(X)
         if array.shape[0] == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required.")
         if not reset and array.shape[1] != self.n_features_in_:
@@ -340,19 +340,6 @@ class ProductMixture(MixtureEstimator):
         return tags
 
 
-def _all_numbers(frame: Any) -> bool:
-    return all(getattr(dtype, "kind", "O") in "biuf" and not hasattr(dtype, "categories") for dtype in frame.dtypes)
-
-
-def _has_labels(X: Any) -> bool:
-    """Whether an array holds labels; an array of objects that are all numbers does not."""
-    if hasattr(X, "dtypes") or hasattr(X, "tocsr"):
-        return False
-    array = np.asarray(X)
-    if array.dtype.kind in "US":
-        return True
-    return (
-        array.dtype == object
-        and array.ndim == 2
-        and any(isinstance(value, str) or value is None for value in array.ravel().tolist())
-    )
+def _is_numeric(X: Any) -> bool:
+    """Whether the types of an array or of a DataFrame's columns are those of numbers: no need to look at values."""
+    return all(getattr(dtype, "kind", "O") in "biuf" for dtype in (X.dtypes if is_frame(X) else [X.dtype]))

@@ -106,7 +106,7 @@ def remote_table(
         found = partitions.fold(partial(_summarize, family, labels), _merge_summaries, partitions.everything())
         if found is None:
             raise ValueError("X is empty: no partition has any rows.")
-        schema = Schema(tuple(summary.column() for summary in found))
+        schema = Schema.of(found)
     table = PartitionedTable(partitions, len(schema), np.float64, batch_size, check=partial(_check_table, schema))
     table.schema = schema
     return table

@@ -18,6 +18,15 @@ from odeco.sources.counts import check_weights
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, OutOfCoreRows, is_matrix
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 from odeco.sources.scale import check_magnitude, check_size
+from odeco.sources.values import (
+    is_frame,
+    is_missing,
+    number_array,
+    plain_array,
+    plain_column,
+    refuse_inexact,
+    weight_array,
+)
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +35,9 @@ FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
 _MOST_CODES = 10
 # Categories of one column at most: each is a feature.
 _MOST_CATEGORIES = 1000
+# Rows from which on a column that is constant, or different in every row, is no accident: 30 draws of a Poisson
+# variable of mean 100 were never all different in 200,000 trials. Real numbers differ by nature: nobody asks.
+_FEW_ROWS = 30
 # Columns that are copied together to be looked at.
 _CHUNK = 64
 
@@ -51,7 +63,9 @@ class ColumnSummary:
     def __init__(self, name: str, family: str) -> None:
         self.name, self.family = name, family
         self.values: set[Any] = set()
+        self.n = 0
         self.labels = self.boolean = self.missing = False
+        self.rising = True
         self.integers, self.whole, self.overflow = True, True, False
         self.low, self.high = np.inf, -np.inf
         self.declared: tuple[Any, ...] | None = None
@@ -59,19 +73,18 @@ class ColumnSummary:
     def update(self, raw: Any) -> None:
         """Take over one array of values (or pandas column)."""
         dtype: Any = getattr(raw, "dtype", None)
+        values = plain_column(raw, f"column {self.name!r}")
         if hasattr(dtype, "categories"):
-            self.labels, self.declared = True, tuple(dtype.categories)
-            self.missing |= bool(raw.isna().any())
+            self.declared = tuple(dtype.categories)
+        if hasattr(dtype, "categories") or values.dtype.kind in "OUST":
+            self._update_labels(values)
             return
-        values = np.asarray(raw)
-        if values.dtype.kind in "OUST":
-            self.labels = True
-            present = ~_is_missing_label(values)
-            self.missing |= not bool(present.all())
-            self.values |= set(values[present].tolist())
-            return
-        self.boolean |= values.dtype.kind == "b"
-        self.integers &= values.dtype.kind in "biu"
+        kind = getattr(dtype, "kind", values.dtype.kind)  # of a column of pandas without what is missing
+        kind = values.dtype.kind if kind == "O" else kind
+        self.boolean |= kind == "b"
+        self.integers &= kind in "biu"
+        if self.family != "gaussian":
+            refuse_inexact(values, f"column {self.name!r}")
         known: NDArray[np.floating] = values.astype(np.float64) if values.dtype.kind != "f" else values
         if values.dtype.kind == "f":
             gone = np.isnan(known)
@@ -80,8 +93,17 @@ class ColumnSummary:
         if known.size:
             self._update_numbers(known)
 
+    def _update_labels(self, values: Any) -> None:
+        self.labels = True
+        present = ~_is_missing_label(values)
+        self.missing |= not bool(present.all())
+        self.n += int(present.sum())
+        self.values |= set(values[present].tolist())
+
     def _update_numbers(self, known: NDArray[np.floating]) -> None:
         low, high = float(known.min()), float(known.max())
+        self.n += known.size
+        self.rising = self.rising and low > self.high and bool((known[1:] > known[:-1]).all())
         self.low, self.high = min(self.low, low), max(self.high, high)
         if self.whole:  # the first rows decide for most columns of measurements
             self.whole = bool((known[:64] == np.floor(known[:64])).all()) and bool((known == np.floor(known)).all())
@@ -103,6 +125,8 @@ class ColumnSummary:
 
     def merge(self, other: ColumnSummary) -> None:
         """Take over what has been seen elsewhere."""
+        self.n += other.n
+        self.rising = self.rising and other.rising and other.low > self.high
         self.values |= other.values
         self.labels |= other.labels
         self.boolean |= other.boolean
@@ -135,6 +159,21 @@ class ColumnSummary:
             return Column(self.name, chosen, self._categories(known), missing)
         return Column(self.name, chosen, (), missing)
 
+    def notes(self) -> list[str]:
+        """What of the column says nothing of the rows' classes, or too much, where the guess is ours."""
+        if self.n < _FEW_ROWS:
+            return []
+        if self.low == self.high or (self.labels and len(self.values) == 1):
+            return [f"column {self.name!r} is constant: it says nothing of the components. Leave it out."]
+        different = len(self.values) == self.n or (self.rising and not self.labels)
+        if self.family not in ("auto", "categorical") or not self.whole or not different:
+            return []
+        advice = "" if self.labels else ", or name its family if it measures or counts something"
+        return [
+            f"column {self.name!r} has another value in each of {self.n} rows, as identifiers have: they say nothing "
+            f"of the components. Leave it out{advice}."
+        ]
+
     def _categories(self, known: set[Any]) -> tuple[Any, ...]:
         found = self.declared if self.declared is not None else tuple(sorted(known, key=_label_order))
         if not found:
@@ -165,9 +204,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """The columns of a table; turns blocks of raw rows into floats."""
+    """The columns of a table; turns blocks of raw rows into floats. `notes`: what a user should know of the columns."""
 
     columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, summaries: Iterable[ColumnSummary]) -> Schema:
+        """What follows from a look at all rows."""
+        seen = list(summaries)
+        return cls(tuple(each.column() for each in seen), tuple(note for each in seen for note in each.notes()))
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -187,7 +233,8 @@ class Schema:
 
         `trusted`: the schema was inferred from these very rows. They may then be returned as they are, not copied.
         """
-        width = X.shape[1] if len(np.shape(X)) == 2 else 0
+        X = X if is_frame(X) else plain_array(X)
+        width = X.shape[1] if len(X.shape) == 2 else 0
         if width != len(self.columns):
             raise ValueError(f"X has {width} features, but {len(self.columns)} features were expected.")
         plain = isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and "categorical" not in self.families
@@ -229,7 +276,7 @@ class Schema:
 
 def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None) -> Schema:
     """One pass over raw batches: the family and the categories of every column."""
-    return Schema(tuple(summary.column() for summary in summarize_columns(batches, family, names)))
+    return Schema.of(summarize_columns(batches, family, names))
 
 
 def summarize_columns(
@@ -268,17 +315,12 @@ def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
 
 def raw_columns(X: Any) -> Iterator[Any]:
     """The columns of one block of rows, one after the other."""
-    if hasattr(X, "dtypes") and hasattr(X, "iloc"):
+    if is_frame(X):
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
         return
-    array = np.asarray(X)
+    array = plain_array(X)
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (samples x columns), got shape {array.shape}.")
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X must hold real numbers or labels.")
-    if array.dtype == object:
-        yield from (_plain(array[:, j]) for j in range(array.shape[1]))
-        return
     for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
         yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
 
@@ -321,11 +363,11 @@ def open_table(
     batch_size: int = DENSE_BATCH_SIZE,
 ) -> Any:
     """A source of a table's rows: one matrix or DataFrame, a list of them, or a function that returns an iterator."""
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if is_remote(X):
         from odeco.sources.remote import remote_table
 
         return remote_table(X, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
+    weights = None if sample_weight is None else weight_array(sample_weight)
     if isinstance(X, DenseSource) and hasattr(X, "schema"):
         return X
     if isinstance(X, OutOfCore):
@@ -373,20 +415,8 @@ def _raw(batches: Iterable[Any]) -> Iterable[Any]:
     return (batch.rows if isinstance(batch, DenseBatch) else batch for batch in batches)
 
 
-def _plain(values: Any) -> Any:
-    """A column of objects as numbers where all of them are, as labels otherwise."""
-    try:
-        return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
-    except TypeError:
-        raise TypeError(
-            f"argument must be a string or a number, got a column with {type(values[0]).__name__}"
-        ) from None
-    except ValueError:
-        return values
-
-
 def _is_missing_label(values: Any) -> NDArray[np.bool_]:
-    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+    return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
 
 
 def _label_order(value: Any) -> tuple[str, Any]:
@@ -399,15 +429,13 @@ def _some(values: set[Any]) -> str:
 
 
 def _numbers(column: Column, raw: Any) -> Floats:
-    try:
-        return np.asarray(raw.to_numpy(np.float64, na_value=np.nan) if hasattr(raw, "to_numpy") else raw, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"column {column.name!r} must hold numbers: {error}") from None
+    what = f"column {column.name!r}"
+    return np.asarray(number_array(plain_column(raw, what), what), dtype=np.float64)
 
 
 def _codes(column: Column, raw: Any) -> Floats:
     """Category numbers, NaN where missing; a value never seen before is an error."""
-    values = np.asarray(raw.astype(object) if hasattr(getattr(raw, "dtype", None), "categories") else raw)
+    values = plain_column(raw, f"column {column.name!r}")
     known = column.categories
     numbers = all(isinstance(value, (int, float)) for value in known) and list(known) == sorted(known)
     if values.dtype.kind in "biuf" and numbers:

@@ -9,6 +9,7 @@ import pytest
 from odeco import MomentError, MomentWarning, ProductMixture
 from odeco.metrics import match_components
 from odeco.simulate import latent_classes
+from odeco.sources.tables import infer_schema
 
 
 def bernoulli(n, d=40, k=4, seed=0):
@@ -311,7 +312,8 @@ class TestBadInput:
 
     def test_constant_and_duplicated_columns_are_fitted(self):
         X = np.column_stack([self.X, np.ones(60), self.X])
-        model = ProductMixture(2, random_state=0).fit(X)
+        with pytest.warns(MomentWarning, match="column 'x5' is constant"):
+            model = ProductMixture(2, random_state=0).fit(X)
         np.testing.assert_allclose(model.means_[:, 5], 1.0, atol=1e-6)
         np.testing.assert_allclose(model.means_[:, :5], model.means_[:, 6:], atol=1e-9)
         assert np.isfinite(model.score(X))
@@ -334,3 +336,73 @@ class TestBadInput:
         model = ProductMixture(2, random_state=0).fit(frame)
         with pytest.raises(ValueError, match="feature names"):
             model.predict(frame[list("edcba")])
+
+
+class TestColumnsOfPandas:
+    """What is missing in any of pandas' types is missing; what is no number and no category is an error."""
+
+    def table(self, n=80):
+        rng = np.random.default_rng(0)
+        group = rng.integers(0, 2, n)
+        return pd.DataFrame(
+            {
+                "text": np.where(group, "yes", "no"),
+                "truth": group ^ (rng.random(n) < 0.1),
+                "count": rng.poisson(5 + 20 * group),
+                "size": rng.normal(3 * group),
+            }
+        )
+
+    @pytest.mark.parametrize(
+        "types",
+        [
+            {"text": "string", "truth": "boolean", "count": "Int64", "size": "Float64"},
+            {"text": "category", "truth": "boolean", "count": "Int32", "size": "Float32"},
+            {"text": object, "truth": object, "count": object, "size": object},
+        ],
+    )
+    def test_missing_is_missing(self, types):
+        frame = self.table()
+        gone = np.arange(frame.size).reshape(frame.shape) % 7 == 3
+        plain = frame.astype({"truth": float, "count": float}).mask(gone)
+        model, known = (ProductMixture(2, random_state=0).fit(X) for X in (frame.astype(types).mask(gone), plain))
+        assert model.families_ == ("categorical", "bernoulli", "poisson", "gaussian")
+        np.testing.assert_allclose(model.means_, known.means_, rtol=1e-5)  # Float32
+        np.testing.assert_array_equal(model.predict(frame.astype(types)), known.predict(frame))
+
+    def test_dates_are_an_error(self):
+        frame = self.table().assign(when=pd.date_range("2020", periods=80))
+        with pytest.raises(ValueError, match="column 'when' holds dates or times .*Leave them out"):
+            ProductMixture(2).fit(frame)
+        with pytest.raises(ValueError, match="column 'when' holds dates or times"):
+            ProductMixture(2).fit(lambda: iter([frame[["when", "size"]]]))
+
+    @pytest.mark.parametrize("values", [[f"name {i}" for i in range(80)], np.arange(80) + 7, np.arange(80) ** 2 * 1e3])
+    def test_identifiers_are_noticed(self, values):
+        frame = self.table().assign(key=values)
+        with pytest.warns(MomentWarning, match="column 'key' has another value in each of 80 rows, as identifiers"):
+            ProductMixture(2, random_state=0).fit(frame)
+
+    def test_numbers_of_rows_are_noticed_where_there_are_too_many_to_keep(self):
+        frame = self.table(30_000).assign(key=np.arange(30_000))
+        notes = infer_schema([frame[:5000], frame[5000:]], "auto").notes
+        assert len(notes) == 1
+        assert "column 'key' has another value in each of 30000 rows" in notes[0]
+
+    def test_measurements_and_counts_are_not_taken_for_identifiers(self):
+        frame = self.table().assign(other=np.random.default_rng(1).poisson(100, 80))
+        assert infer_schema([frame], "auto").notes == ()
+        numbers = frame.assign(other=np.arange(80))
+        assert infer_schema([numbers], ["auto"] * 4 + ["poisson"]).notes == ()
+
+    def test_text_is_not_read_as_numbers(self):
+        X = np.array([["007", "b"], ["7", "a"]] * 20, dtype=object)
+        model = ProductMixture(1).fit(X)
+        assert [known.tolist() for known in model.categories_] == [["007", "7"], ["a", "b"]]
+        with pytest.raises(ValueError, match="column 'x0' mixes numbers and text"):
+            ProductMixture(1).fit(np.array([[7, "b"], ["7", "a"]], dtype=object))
+
+    def test_codes_beyond_floats_are_not_merged(self):
+        codes = np.array([2**53, 2**53 + 1] * 20)[:, None]
+        with pytest.raises(ValueError, match=r"column 'x0' has the whole number 9007199254740993, beyond 2\*\*53"):
+            ProductMixture(1, family="categorical").fit(codes)
