@@ -23,6 +23,7 @@ from odeco.refinement.loop import Refined
 from odeco.sources.chains import Chains, Extent
 from odeco.sources.scale import check_magnitude
 from odeco.sources.sequences import Joined, Sequences, join_sequences
+from odeco.sources.values import number_array
 
 Floats = NDArray[np.float64]
 
@@ -61,12 +62,7 @@ class FeatureHMM(HiddenMarkovModel):
 
     def _checked(self, joined: Joined) -> Floats:
         """Observations (n, d) of any number of columns."""
-        try:
-            values = np.ascontiguousarray(joined.array, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"X must hold numbers, NaN where one is missing, got dtype {joined.array.dtype}."
-            ) from error
+        values = np.ascontiguousarray(number_array(joined.array), dtype=np.float64)
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or values.shape[1] == 0:

@@ -21,6 +21,9 @@ from odeco.sources.sequences import Joined, Sequences, as_symbols
 Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 18  # symbols looked at at a time
+# A larger alphabet than both of these is a mistake unless `n_features` says so: what symbols cost (300 steps, k = 2:
+# 1 s for every 10,000) they then cost without occurring.
+_SYMBOLS, _SYMBOLS_PER_STEP = 10_000, 10
 # Where no chain of k states made the data (text), moments start far from the optimum: Baum-Welch then begins with a
 # part of the steps. Residuals of the third moments were 0.01-0.10 for chains, 0.19-0.42 for letters of two texts.
 _MISFIT = 0.15
@@ -34,7 +37,7 @@ class CategoricalHMM(HiddenMarkovModel):
     n_components : int
         Number of states k.
     n_features : int, optional
-        Size d of the alphabet; the largest symbol seen plus one by default.
+        Size d of the alphabet; the largest symbol seen plus one by default, at most 10,000 or ten for each step.
     refine : {"auto", "baum-welch", None}
         What polishes the moment estimate: accelerated Baum-Welch, or nothing (the paper's pure estimate).
     smoothing : float
@@ -95,7 +98,7 @@ class CategoricalHMM(HiddenMarkovModel):
     def _settle(self, extent: Extent) -> None:
         self.n_features_in_ = 1
         largest = int(extent.largest[0])
-        self.n_symbols_ = _alphabet(largest, self.n_features)
+        self.n_symbols_ = _alphabet(largest, self.n_features, extent.n_steps)
         self._check_largest(largest)
 
     def _check_largest(self, largest: int) -> None:
@@ -180,12 +183,18 @@ def _extent(symbols: NDArray[np.integer], joined: Joined) -> Extent:
     return Extent.of(symbols[:, None], joined.offsets, joined.weights)
 
 
-def _alphabet(largest: int, given: int | None) -> int:
+def _alphabet(largest: int, given: int | None, n_steps: int) -> int:
     """Number of symbols: as given, or the largest plus one."""
     if largest < 0:
         raise ValueError("X holds no symbol: every observation is missing.")
     if given is None:
+        if largest >= max(_SYMBOLS, _SYMBOLS_PER_STEP * n_steps):
+            raise ValueError(
+                f"X holds the symbol {largest} in {n_steps} steps: of the symbols up to it few occur, and all would be "
+                "kept. Number those that occur 0, 1, 2, ... (np.unique(X, return_inverse=True)), or give n_features."
+            )
         return largest + 1
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ValueError(f"n_features must be None or a positive integer, got {given!r}.")
+    whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+    if not whole or not 1 <= given < 2**31:  # compiled code counts them in 32 bits
+        raise ValueError(f"n_features must be None or a positive integer below 2**31, got {given!r}.")
     return int(given)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.partitions import ALL, Partitioned, Partitions, Piece, Rows
 from odeco.sources.sequences import Joined, Sequences, join_array, join_list, join_sequences, spread_steps
+from odeco.sources.values import plain_array, weight_array
 
 Floats = NDArray[np.float64]
 
@@ -188,7 +189,7 @@ class StreamedChains(ChainSource):
 
     def __init__(self, read: Callable[[], Iterable[Any]], weights: ArrayLike | None = None) -> None:
         self._read = read
-        self._weights = None if weights is None else np.atleast_1d(np.asarray(weights, dtype=np.float64))
+        self._weights = None if weights is None else np.atleast_1d(weight_array(weights, "sequence_weight"))
         self._steps: NDArray[np.intp] | None = None
 
     def __iter__(self) -> Iterator[Sequences]:
@@ -254,7 +255,7 @@ class StreamedChains(ChainSource):
         if isinstance(batch, Joined):
             return batch, batch.offsets.size - 1
         if isinstance(batch, tuple) and len(batch) == 2:
-            array, lengths = np.asarray(batch[0]), np.atleast_1d(np.asarray(batch[1]))
+            array, lengths = plain_array(batch[0]), np.atleast_1d(np.asarray(batch[1]))
             return join_array(array, lengths, self._weights_of(first, lengths.size)), lengths.size
         items = [batch] if isinstance(batch, np.ndarray) else sequence_list(batch)
         return join_list(items, self._weights_of(first, len(items))), len(items)
@@ -289,10 +290,7 @@ def sequence_list(items: Any) -> list[NDArray[Any]]:
         )
     found = []
     for item in items:
-        try:
-            array = np.asarray(item)
-        except ValueError as error:
-            raise ValueError(f"a sequence must have one shape of observation at all steps: {error}") from error
+        array = plain_array(item, "a sequence")
         if array.ndim == 0:
             raise ValueError(
                 f"a partition or batch must be a list of sequences, and this one holds {item!r}: a sequence is an "

@@ -17,6 +17,7 @@ from odeco.sources.chains import sequence_list
 from odeco.sources.dask import DaskPartitions, compute
 from odeco.sources.kinds import is_dask
 from odeco.sources.sequences import Joined, check_lengths, join_array, join_list
+from odeco.sources.values import plain_array
 
 Rowwise = Callable[[NDArray[Any], NDArray[np.int64]], tuple[float, NDArray[Any]]]
 
@@ -139,7 +140,7 @@ def _join_items(partition: Any, weights: Any) -> Joined:
 
 
 def _join_rows(block: Any, lengths: NDArray[np.int64], weights: Any) -> Joined:
-    return join_array(np.asarray(block), lengths, None if weights is None else np.asarray(weights, dtype=np.float64))
+    return join_array(plain_array(block), lengths, None if weights is None else np.asarray(weights, dtype=np.float64))
 
 
 def map_chains(function: Rowwise, X: Any, lengths: ArrayLike | None, example: NDArray[Any]) -> tuple[Any, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.sources.values import EXACT, number_array, plain_array, weight_array
+
 Floats = NDArray[np.float64]
 
 WINDOW = 1_000  # steps of a sample that stay together
@@ -134,11 +136,11 @@ def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None 
     element is a plain list of one number (hmmlearn's column), it is one array. Empty sequences are left out.
     """
     if _is_list_of_sequences(X, lengths):
-        joined = join_list([np.asarray(part) for part in X], weights)
+        joined = join_list([plain_array(part) for part in X], weights)
         if not len(joined):
             raise ValueError("X holds no observation: every sequence is empty.")
     else:
-        array = np.asarray(X)
+        array = plain_array(X)
         if array.ndim == 0 or len(array) == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}): X must hold at least 1 observation.")
         joined = join_array(array, [len(array)] if lengths is None else lengths, weights)
@@ -169,15 +171,17 @@ def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def check_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
     """Lengths of the sequences that n steps are made of."""
-    counts = np.atleast_1d(np.asarray(lengths))
-    if counts.ndim != 1 or not np.issubdtype(counts.dtype, np.number) or np.any(counts != np.floor(counts)):
-        raise ValueError(f"lengths must be a list of integers, one for each sequence, got {lengths!r}.")
-    if np.any(counts < 0):
-        raise ValueError(f"lengths must not be negative, got {int(counts.min())}.")
-    if counts.sum() != n:
+    counts = np.atleast_1d(plain_array(lengths, "lengths"))
+    given = counts.tolist()  # Python's integers do not overflow
+    wrong = [length for length in given if type(length) is not int]
+    if wrong:
+        raise ValueError(f"lengths must be a list of integers, one for each sequence, got {wrong[0]!r} in it.")
+    if min(given, default=0) < 0:
+        raise ValueError(f"lengths must not be negative, got {min(given)}.")
+    total = sum(given)
+    if total != n:
         raise ValueError(
-            f"lengths add up to {int(counts.sum())}, but X has {n} observations: give the length of each sequence, in "
-            "order."
+            f"lengths add up to {total}, but X has {n} observations: give the length of each sequence, in order."
         )
     return counts.astype(np.int64)
 
@@ -186,7 +190,7 @@ def _check_weights(weights: ArrayLike | None, lengths: NDArray[np.int64]) -> Flo
     """Weights of the sequences that are not empty."""
     if weights is None:
         return None
-    given = np.atleast_1d(np.asarray(weights, dtype=np.float64))
+    given = np.atleast_1d(weight_array(weights, "sequence_weight"))
     if given.shape != lengths.shape:
         raise ValueError(
             f"sequence_weight must hold one number for each of the {lengths.size} sequences, got shape {given.shape}."
@@ -217,13 +221,17 @@ def as_symbols(array: NDArray[Any]) -> NDArray[np.integer]:
             f"X must hold one symbol for each step: shape (n,) or (n, 1), got {array.shape}. Give several sequences "
             "one after the other with lengths, or as a list."
         )
-    if np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind in "iu":
         return array
     try:
-        numbers = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"X must hold integer symbols 0, 1, 2, ..., got {array.dtype}: encode them first.") from None
+        numbers = np.asarray(number_array(array), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must hold integer symbols 0, 1, 2, ...: encode them first ({error})") from None
     missing = np.isnan(numbers)
-    if np.any(np.isinf(numbers)) or np.any(numbers[~missing] != np.floor(numbers[~missing])):
-        raise ValueError("X must hold integer symbols 0, 1, 2, ... (or NaN, -1 where missing), got other numbers.")
+    known = numbers[~missing]
+    if np.any(known != np.floor(known)) or np.any(np.abs(known) > EXACT):  # infinity is beyond it
+        raise ValueError(
+            f"X must hold integer symbols 0, 1, 2, ... below 2**53 (or NaN, -1 where missing), got "
+            f"{known[(known != np.floor(known)) | (np.abs(known) > EXACT)][0]}."
+        )
     return np.where(missing, -1.0, numbers).astype(np.int64)

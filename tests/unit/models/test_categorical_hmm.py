@@ -352,3 +352,41 @@ def test_states_before_an_impossible_symbol_are_those_of_the_symbols_so_far():
     value, states = model.score_samples(np.array([[0], [1], [2], [0]]))
     assert value == -np.inf
     np.testing.assert_allclose(states, [[2 / 3, 1 / 3], [1 / 4, 3 / 4], [1 / 2, 1 / 2], [2 / 3, 1 / 3]])
+
+
+class TestSymbolsAndLengths:
+    x = np.random.default_rng(0).integers(0, 3, 60)
+
+    def test_symbols_that_hardly_occur_are_not_paid_for(self):
+        symbols = np.append(self.x, 3_000_000)
+        with pytest.raises(ValueError, match="X holds the symbol 3000000 in 61 steps.*give n_features"):
+            CategoricalHMM(2).fit(symbols)
+        model = CategoricalHMM(1, n_features=12_000).fit(np.append(self.x, 11_999))
+        assert model.n_symbols_ == 12_000
+
+    @pytest.mark.parametrize("given", [2**31, 2**70, 0, 2.0])
+    def test_sizes_of_the_alphabet(self, given):
+        with pytest.raises(ValueError, match=r"n_features must be None or a positive integer below 2\*\*31"):
+            CategoricalHMM(2, n_features=given).fit(self.x)
+
+    @pytest.mark.parametrize("symbol", [2.0**60, np.inf, 0.5])
+    def test_floats_that_are_no_symbols(self, symbol):
+        with pytest.raises(ValueError, match="must hold integer symbols"):
+            CategoricalHMM(2).fit(np.append(self.x, symbol))
+
+    @pytest.mark.parametrize(
+        ("lengths", "message"),
+        [
+            ([2**63 - 1, 2**63 - 1, 62], "add up to 18446744073709551676, but X has 60"),
+            ([30, 31], "add up to 61"),
+            ([], "add up to 0"),
+            ([-1, 61], "must not be negative, got -1"),
+            ([30.0, 30.0], "list of integers, one for each sequence, got 30.0"),
+            ([np.inf, 1.0], "got inf"),
+            ([None, 60], "got None"),
+            ([[30, 30]], r"got \[30, 30\]"),
+        ],
+    )
+    def test_lengths(self, lengths, message):
+        with pytest.raises(ValueError, match=f"lengths .*{message}"):
+            CategoricalHMM(2).fit(self.x, lengths)
