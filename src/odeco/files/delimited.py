@@ -164,12 +164,18 @@ def _kind(arrow: Any, column: Any) -> str | None:
     column = compute.utf8_trim_whitespace(column.drop_null())
     for kind, dtype in (("integer", arrow.int64()), ("number", arrow.float64())):
         try:
-            column.cast(dtype)
-            return kind
+            numbers = column.cast(dtype)
+            return "label" if kind == "integer" and _are_codes(compute, column, numbers) else kind
         except arrow.ArrowInvalid:
             continue
     truth = compute.is_in(column, value_set=arrow.array(_TRUTH))
     return "truth" if compute.all(truth).as_py() else "label"
+
+
+def _are_codes(compute: Any, texts: Any, numbers: Any) -> bool:
+    """Whether zeros at the beginning make a difference, as in 007 beside 7: as numbers these would be the same."""
+    padded = compute.any(compute.match_substring_regex(texts, r"^[+-]?0\d")).as_py()
+    return bool(padded and compute.count_distinct(texts).as_py() > compute.count_distinct(numbers).as_py())
 
 
 def _read(dialect: Delimited, kinds: dict[str, str | None], names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
@@ -178,7 +184,9 @@ def _read(dialect: Delimited, kinds: dict[str, str | None], names: Sequence[str]
     wanted = {name: types[kinds[name] or "number"] for name in names}
     for batch in dialect.batches(names, wanted):
         if batch.num_rows:
-            yield [to_numpy(arrow, batch.column(name), kinds[name] or "number") for name in names]
+            with dialect.guard():
+                columns = [to_numpy(arrow, batch.column(name), kinds[name] or "number") for name in names]
+            yield columns
 
 
 def is_number(text: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files.opening import InputFile
+from odeco.sources.values import numbers_of
 
 Array = NDArray[Any]
 
@@ -120,7 +121,7 @@ def column_of(values: Sequence[Any], kind: str) -> Array:
         column[:] = [None if value is None else value if isinstance(value, str) else str(value) for value in values]
         return column
     if any(value is None for value in values) or kind == "number":
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        return numbers_of(np.array(values, dtype=object), "a column")
     return np.array(values, dtype=bool if kind == "truth" else np.int64)
 
 

@@ -13,6 +13,8 @@ from odeco.files import arrays as numpy_files
 from odeco.files.doors import TABLES, open_as, table_input
 from odeco.files.frames import TableInput, listed
 from odeco.files.opening import InputFile, PathLike
+from odeco.sources.sequences import check_lengths
+from odeco.sources.values import symbol_of
 
 FORMATS = ("text", *TABLES, "npy", "npz")
 KINDS = ("symbols", "features", "counts")
@@ -155,7 +157,8 @@ def _from_table(
     wanted = [*observed, sequence] if sequence is not None else observed
     parts = [np.concatenate(part) for part in zip(*table.read(list(dict.fromkeys(wanted))), strict=True)]
     rows = np.column_stack(parts[: len(observed)])
-    values = _text_of(parts[0]) if kind == "symbols" else _numbers(table.file, rows, kind)
+    truth = table.kind(observed[0]) == "truth"
+    values = _text_of(parts[0], truth) if kind == "symbols" else _numbers(table.file, rows, kind)
     lengths = np.array([len(values)])
     if sequence is not None:
         order, lengths = _grouped(parts[-1])
@@ -166,15 +169,12 @@ def _from_table(
     return SequenceData(values, lengths, None, observed, table.format)
 
 
-def _text_of(values: Array) -> Array:
-    """Symbols as text, whole numbers without a point; None where missing."""
+def _text_of(values: Array, truth: bool) -> Array:
+    """Symbols as text, whole numbers without a point; None where missing. Beside that, `truth` is 1.0 and 0.0."""
     if values.dtype == object:
         return values
     texts = np.empty(len(values), dtype=object)
-    if values.dtype.kind == "f":
-        texts[:] = [None if value != value else f"{value:g}" for value in values.tolist()]
-    else:
-        texts[:] = [str(value) for value in values.tolist()]
+    texts[:] = [None if v != v else symbol_of(bool(v) if truth else v) for v in values.tolist()]
     return texts
 
 
@@ -191,9 +191,8 @@ def _from_arrays(file: InputFile, format: str, kind: str, symbols: Sequence[str]
     if values.ndim == 0:
         raise file.error("X is a single number, and a sequence is needed.")
     lengths = arrays.get("lengths", np.array([len(values)])).ravel()
-    if lengths.dtype.kind not in "iu" or (lengths < 0).any() or int(lengths.sum(dtype=np.int64)) != len(values):
-        raise file.error(f"its lengths do not add up to its {len(values)} observations.")
-    lengths = lengths.astype(np.int64)
+    with file.guard():
+        lengths = check_lengths(lengths, len(values))
     if kind == "symbols":
         return _symbol_array(file, format, values, lengths, symbols, numpy_files.named(arrays, ("vocab", "symbols")))
     rows = _numbers(file, numpy_files.dense_rows(file, values), kind)
@@ -220,9 +219,14 @@ def _symbol_array(
         raise file.error(f"symbols are whole numbers from 0 on, or strings, and X holds {values.dtype}.")
     known = [str(symbol) for symbol in symbols] if symbols is not None else named
     highest = int(values.max())
+    if highest >= 2**31:
+        raise file.error(
+            f"it has the symbol {highest}: symbols are numbered from 0 on, below 2**31. Number those there are."
+        )
     if known is not None and highest >= len(known):
         raise file.error(f"it has the symbol {highest}, and there are names for {len(known)}, counted from 0.")
-    return SequenceData(values.astype(np.int32), lengths, known, None, format)
+    codes = np.maximum(values.astype(np.int64), -1).astype(np.int32)
+    return SequenceData(codes, lengths, known, None, format)
 
 
 def _numbers(file: InputFile, rows: Array, kind: str) -> Array:

@@ -30,7 +30,7 @@ from odeco.models.mixture_base import MixtureEstimator, check_choice, check_inte
 from odeco.moments.crowd import CrowdMoments
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
 from odeco.sources.counts import check_weights
-from odeco.sources.crowd import CrowdLabels, read_labels
+from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
 from odeco.sources.kinds import Checkpointed, OutOfCore
 from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
 
@@ -395,7 +395,7 @@ def _gap(singular_values: tuple[Floats, Floats, Floats], rank: int) -> float:
 
 
 def _names(given: ArrayLike | None) -> NDArray[Any] | None:
-    return None if given is None else np.unique(np.asarray(given))
+    return None if given is None else name_codes(given)
 
 
 def _blurred(parameters: CrowdParameters) -> CrowdParameters:

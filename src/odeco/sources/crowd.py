@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.sources.values import EXACT, is_frame, is_missing, plain_array, plain_column, refuse_inexact, symbol_of
+
 Values = NDArray[Any]
 
 NO_LABELS = "X has no labels: every entry is NaN or -1."
+# Text that stands for no label: what numpy makes of NaN and of None among strings.
+_NO_TEXT = ("", "nan", "<NA>", "NaT")
 
 # Names that a long DataFrame may give its three columns.
 _ITEMS = ("item", "items", "task", "question", "example", "unit", "object", "instance")
@@ -86,34 +90,31 @@ def _as_table(X: Any) -> tuple[list[Values], list[str] | None]:
     if sparse.issparse(X):
         raise ValueError("X is a sparse matrix, in which 0 and no label cannot be told apart: pass long rows instead.")
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        return [_plain(np.asarray(X[name].to_numpy())) for name in X.columns], [str(name) for name in X.columns]
-    array = np.ma.filled(X.astype(float), np.nan) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        parts = [X.iloc[:, j] if is_frame(X) else X[name] for j, name in enumerate(X.columns)]
+        names = [str(name) for name in X.columns]
+        if not names:
+            raise ValueError("X is empty: it has no columns, and at least one annotator is needed.")
+        return [_plain(part, f"column {name!r} of X") for part, name in zip(parts, names, strict=True)], names
+    array = plain_array(X)
     if array.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional, (items, annotators) or rows (item, worker, label), got shape {array.shape}."
         )
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise ValueError(f"X is empty: its shape is {array.shape}, and at least one item and one annotator are needed.")
-    return [_plain(array[:, j]) for j in range(array.shape[1])], None
+    return [_plain(array[:, j], f"column {j} of X") for j in range(array.shape[1])], None
 
 
-def _plain(column: Values) -> Values:
-    """Numbers as float64, everything else as objects, None for every kind of nothing."""
-    if column.dtype.kind in "iu" and np.abs(column).max(initial=0) > 2**53:  # numbers that float64 cannot tell apart
+def _plain(raw: Any, what: str) -> Values:
+    """Numbers as float64, or as the integers they are where it cannot hold them; text as objects, None for nothing."""
+    column = plain_column(raw, what)
+    if column.dtype.kind in "iu" and column.size and max(int(column.max()), -int(column.min())) > EXACT:
         return column
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
-    if column.dtype.kind == "c":
-        raise ValueError("X must hold labels, got complex numbers. Complex data not supported.")
-    values = np.array([None if _is_nothing(value) else value for value in column.tolist()], dtype=object)
-    given = [value for value in values if value is not None]
-    if all(isinstance(value, (bool, int, float, np.number)) for value in given):  # none at all: not of any kind
-        return np.array([np.nan if value is None else float(value) for value in values])
-    return values
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or str(value) in ("<NA>", "NaT", "nan", "") or bool(value != value)
+    names = np.empty(len(column), dtype=object)
+    names[:] = [None if is_missing(name) or name in _NO_TEXT else name for name in column.tolist()]
+    return names if any(name is not None for name in names) else np.full(len(names), np.nan)
 
 
 def _missing(column: Values) -> NDArray[np.bool_]:
@@ -163,6 +164,13 @@ def _codes(column: Values) -> tuple[Values, NDArray[np.intp]]:
     return values, codes
 
 
+def name_codes(given: Any) -> Values:
+    """Names that a caller lists, in the form in which they are found in data."""
+    objects = np.empty(len(given), dtype=object)
+    objects[:] = list(given)
+    return _codes(_plain(objects, "a list of names"))[0]
+
+
 def _labels(column: Values, classes: Values | None) -> tuple[Values, NDArray[np.intp]]:
     """Codes of labels that were given."""
     if column.dtype != object:
@@ -202,6 +210,8 @@ def _read_wide(
         if names is not None and workers.dtype.kind == "U" and list(workers) != names:
             raise ValueError("X has other annotators, or in another order, than those of fit: use the same columns.")
         own = workers
+    for column in columns:
+        refuse_inexact(column, "X")  # joined below, beside floats
     given = [~_missing(column) for column in columns]
     strings = classes is not None and classes.dtype.kind == "U"
     if strings or any(column.dtype == object for column in columns):  # numbers beside strings: all of them by name
@@ -215,13 +225,8 @@ def _read_wide(
 
 
 def _named(column: Values) -> Values:
-    names = [None if m else name_of(value) for value, m in zip(column, _missing(column), strict=True)]
+    names = [None if m else symbol_of(value) for value, m in zip(column, _missing(column), strict=True)]
     return np.array(names, dtype=object)
-
-
-def name_of(label: float) -> str:
-    """A label that is a number, where others are strings."""
-    return f"{label:g}"
 
 
 def _read_long(

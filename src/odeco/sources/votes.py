@@ -16,8 +16,9 @@ from scipy import sparse
 
 from odeco.sources.arrays import row_slice
 from odeco.sources.counts import check_weights
-from odeco.sources.crowd import NO_LABELS, CrowdLabels, Values, name_of, read_labels
+from odeco.sources.crowd import NO_LABELS, CrowdLabels, Values, read_labels
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote, out_of_core
+from odeco.sources.values import plain_array, symbol_of
 
 Floats = NDArray[np.float64]
 
@@ -112,7 +113,7 @@ def _one_kind(first: Values, second: Values) -> tuple[Values, Values]:
 
 
 def _by_name(labels: Values) -> Values:
-    return labels if labels.dtype.kind == "U" else np.unique(np.array([name_of(label) for label in labels.tolist()]))
+    return labels if labels.dtype.kind == "U" else np.unique(np.array([symbol_of(label) for label in labels.tolist()]))
 
 
 def _union(first: Values, second: Values, what: str) -> Values:
@@ -170,7 +171,7 @@ def joined(X: Any) -> Any:
     elif isinstance(X, Iterator):
         X = list(X)
     if isinstance(X, (list, tuple)) and X and hasattr(X[0], "shape") and len(X[0].shape) == 2:
-        return np.vstack([np.asarray(block) for block in X])
+        return np.vstack([plain_array(block) for block in X])
     return X
 
 

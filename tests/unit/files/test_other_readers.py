@@ -168,7 +168,7 @@ def test_sequences_that_are_none_are_refused(tmp_path):
         with pytest.raises(InputFileError, match=match):
             read_sequences(rows, **options)
     np.savez(tmp_path / "a.npz", X=np.arange(3), lengths=np.array([1, 1]))
-    with pytest.raises(InputFileError, match="do not add up to its 3 observations"):
+    with pytest.raises(InputFileError, match="lengths add up to 2, but X has 3 observations"):
         read_sequences(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", X=np.arange(3), vocab=np.array(["a"]))
     with pytest.raises(InputFileError, match="it has the symbol 2, and there are names for 1"):
@@ -226,3 +226,40 @@ def test_signals_of_tables_and_arrays(tmp_path):
         read_signals(tmp_path / "text.csv")
     with pytest.raises(InputFileError, match="wav"):
         read_signals(write(tmp_path / "a.wav", b"RIFF\x24\x00\x00\x00WAVEfmt "))
+
+
+class TestSymbolsKeepTheirNames:
+    def test_codes_of_many_digits_beside_a_missing_cell(self, tmp_path):
+        found = read_sequences(write(tmp_path / "a.csv", "id,symbol\n1,10000001\n1,10000002\n1,\n1,10000001\n"))
+        assert found.symbols == ["10000001", "10000002"]
+        assert found.X.tolist() == [0, 1, -1, 0]
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+    def test_codes_that_floats_cannot_hold(self, tmp_path, name):
+        rows = {"a.csv": "id,symbol\n1,9007199254740993\n1,9007199254740992\n1,\n"}
+        rows["a.jsonl"] = "".join(f'{{"symbol": {value}}}\n' for value in (2**53 + 1, 2**53, "null"))
+        with pytest.raises(InputFileError, match=rf"{name}: .*9007199254740993"):
+            read_sequences(write(tmp_path / name, rows[name]))
+
+    def test_zeros_at_the_beginning(self, tmp_path):
+        assert read_sequences(write(tmp_path / "a.csv", "symbol\n007\n7\n008\n")).symbols == ["007", "008", "7"]
+        assert read_sequences(write(tmp_path / "b.csv", "symbol\n07\n08\n11\n")).symbols == ["11", "7", "8"]
+        labels = read_labels(write(tmp_path / "c.csv", "item,worker,label\na,w1,007\na,w2,7\n"))
+        assert labels.X["label"].to_numpy().tolist() == ["007", "7"]
+
+    @pytest.mark.parametrize("rest", ["", "1,\n"])
+    def test_truth(self, tmp_path, rest):
+        found = read_sequences(write(tmp_path / "a.csv", f"id,symbol\n1,true\n1,false\n{rest}"))
+        assert found.symbols == ["False", "True"]
+
+    def test_numbers_that_would_wrap(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.array([0, 1, 2**31]))
+        with pytest.raises(InputFileError, match="it has the symbol 2147483648"):
+            read_sequences(tmp_path / "a.npy")
+        np.save(tmp_path / "b.npy", np.array([0, 1, -(2**31) - 1]))
+        assert read_sequences(tmp_path / "b.npy").X.tolist() == [0, 1, -1]
+
+    def test_lengths_that_overflow(self, tmp_path):
+        np.savez(tmp_path / "a.npz", X=np.arange(3), lengths=np.array([2**63 - 1, 2**63 - 1, 5]))
+        with pytest.raises(InputFileError, match="lengths add up to 18446744073709551619"):
+            read_sequences(tmp_path / "a.npz")

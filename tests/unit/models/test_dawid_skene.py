@@ -365,3 +365,37 @@ def test_every_kind_of_nothing_is_missing():
         assert votes.sum() == 3
     votes = read_labels(np.ma.masked_array([[0, 1], [1, 0]], [[False, True], [False, False]])).votes
     assert votes.toarray().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0]]
+
+
+class TestLabelsKeepTheirNames:
+    def test_numbers_beside_text(self):
+        wide = pd.DataFrame(
+            {"a": [10_000_001, 10_000_002, None] * 4, "b": ["x", "10000001", "x"] * 4, "c": [7, 7, 8] * 4}
+        )
+        crowd = read_labels(wide, "wide")
+        assert crowd.classes.tolist() == ["10000001", "10000002", "7", "8", "x"]
+
+    def test_zeros_at_the_beginning(self):
+        crowd = read_labels(np.array([["007", "7"], ["7", "007"]], dtype=object), "wide")
+        assert crowd.classes.tolist() == ["007", "7"]
+
+    def test_large_numbers_of_items_and_workers(self):
+        ids = np.array([2**60, 2**60 + 1])
+        crowd = read_labels(pd.DataFrame({"item": ids, "worker": ids, "label": ["x", "y"]}))
+        assert crowd.items.tolist() == crowd.workers.tolist() == ids.tolist()
+
+    def test_large_numbers_as_labels(self):
+        with pytest.raises(ValueError, match=r"whole number 9007199254740993, beyond 2\*\*53"):
+            read_labels(np.array([[2**53, 2**53 + 1]]), "wide")
+
+    def test_masked_text(self):
+        crowd = read_labels(np.ma.masked_array([["a", "b"], ["b", "a"]], [[False, True], [False, False]]), "wide")
+        assert crowd.votes.toarray().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0]]
+
+    def test_names_that_are_given_are_of_one_kind(self):
+        with pytest.raises(ValueError, match="mixes numbers and text"):
+            DawidSkene().partial_fit(np.array([[0, 1], [1, 0]]), classes=[0, 1, "1"])
+
+    def test_a_table_without_columns(self):
+        with pytest.raises(ValueError, match="X is empty: it has no columns"):
+            DawidSkene().fit(pd.DataFrame())
