@@ -26,6 +26,7 @@ from odeco.refinement.loop import StoppingRule
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch
 from odeco.sources.scale import check_magnitude
+from odeco.sources.values import number_block, weight_array
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ class GaussianMixture(MixtureEstimator):
         options = self._options()
         source = self._open(X, sample_weight)
         if sample_weight is not None:  # as many rows as their repetitions would be, or as have any weight
-            weights = np.asarray(sample_weight)
+            weights = weight_array(sample_weight)
             check_enough(max(int(np.count_nonzero(weights)), int(weights.sum())), options.n_components)
         self._forget_stream()
         fitted = fit_source(source, options, as_generator(self.random_state))
@@ -154,7 +155,7 @@ class GaussianMixture(MixtureEstimator):
         """
         options = self._options()
         stream: Stream | ProductStream | None = getattr(self, "_stream", None)
-        X = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None))
+        X = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=stream is None))
         weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if stream is None:
             seed = int(as_generator(self.random_state).integers(2**31))

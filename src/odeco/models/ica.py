@@ -18,6 +18,7 @@ from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
 from odeco.sources.scale import check_magnitude
+from odeco.sources.values import number_array, number_block
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         self._check_parameters()
         if is_matrix(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
         source = as_dense_source(X, sample_weight=sample_weight)
@@ -155,7 +156,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """
         self._check_parameters()
         stream: Stream | None = getattr(self, "_stream", None)
-        X = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=stream is None))
+        X = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=stream is None))
         weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
         if stream is None:
             stream = self._stream = Stream(X.shape[1], self.n_components, X.dtype)
@@ -172,7 +173,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> Floats:
         """Sources of new samples: ``(X - mean_) @ components_.T``, or with ``sinr_components_`` (see `estimate`)."""
         check_is_fitted(self)
-        rows = check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        rows = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=False))
         matrix = self.components_ if self.estimate == "inverse" else self.sinr_components_
         dtype = rows.dtype
         return np.asarray((rows - self.mean_.astype(dtype)) @ matrix.T.astype(dtype))
@@ -180,7 +181,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Samples of given sources, without noise: ``X @ mixing_.T + mean_``."""
         check_is_fitted(self)
-        sources = np.asarray(X)
+        sources = number_array(X)
         if sources.ndim != 2 or sources.shape[1] != self.mixing_.shape[1]:
             raise ValueError(f"X must have shape (n, {self.mixing_.shape[1]}), got {sources.shape}.")
         return np.asarray(sources @ self.mixing_.T + self.mean_)

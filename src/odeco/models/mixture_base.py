@@ -17,6 +17,7 @@ from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
 from odeco.sources.scale import check_magnitude
+from odeco.sources.values import number_block
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -40,7 +41,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # What a family gives.
 
     def _clean(self, X: Any) -> Any:
-        return check_magnitude(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        return check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=False))
 
     @abstractmethod
     def _log_joint(self, clean: Any) -> Floats: ...
@@ -103,7 +104,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _open(self, X: Any, sample_weight: ArrayLike | None) -> DenseSource:
         """A source of dense rows to fit on; one matrix is checked as scikit-learn does, names of columns included."""
         if is_matrix(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+            X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
         source = as_dense_source(X, sample_weight=sample_weight)
