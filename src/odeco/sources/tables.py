@@ -161,6 +161,8 @@ class ColumnSummary:
 
     def notes(self) -> list[str]:
         """What of the column says nothing of the rows' classes, or too much, where the guess is ours."""
+        if self.n == 0:
+            return [f"column {self.name!r} has no values: every one is missing. Leave it out."]
         if self.n < _FEW_ROWS:
             return []
         if self.low == self.high or (self.labels and len(self.values) == 1):

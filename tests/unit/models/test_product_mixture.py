@@ -389,6 +389,11 @@ class TestColumnsOfPandas:
         assert len(notes) == 1
         assert "column 'key' has another value in each of 30000 rows" in notes[0]
 
+    @pytest.mark.parametrize("values", [[np.nan] * 80, pd.Categorical([None] * 80, categories=["a"])])
+    def test_columns_without_values_are_noticed(self, values):
+        with pytest.warns(MomentWarning, match="column 'nothing' has no values"):
+            ProductMixture(2, random_state=0).fit(self.table().assign(nothing=values))
+
     def test_measurements_and_counts_are_not_taken_for_identifiers(self):
         frame = self.table().assign(other=np.random.default_rng(1).poisson(100, 80))
         assert infer_schema([frame], "auto").notes == ()
