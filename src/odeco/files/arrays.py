@@ -1,25 +1,26 @@
-"""Arrays of numpy: .npy, read through the memory map, and .npz, which holds several by name."""
+"""Arrays of numpy: .npy, whose rows are read as they are needed, and .npz, which holds several by name."""
 
 from __future__ import annotations
 
+import math
 import tokenize
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.files import sparse_parts
 from odeco.files.opening import InputFile
-from odeco.files.rows import SparseRows, check_width, rows_per_batch
-from odeco.files.triplets import row_slices
-
-# Numbers of a batch of dense rows: 2^21 of them are 16 MiB.
-_NUMBERS = 2**21
+from odeco.files.rows import SparseRows, check_width, row_slices, rows_per_batch
+from odeco.files.stored import BATCH_NUMBERS, StoredRows, check_size, native
 
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
+_COMPRESSED = {"csr": sparse_parts.of_csr, "csc": sparse_parts.of_csc, "bsr": sparse_parts.of_blocks}
 # How archives call the names of columns and words.
 _WORDS = ("vocab", "vocabulary", "words", "feature_names")
 _COLUMNS = ("columns", "names", "feature_names", "item_names", "channels")
@@ -34,17 +35,47 @@ def _damage(file: InputFile) -> Iterator[None]:
         raise file.error(f"it is damaged ({type(error).__name__}: {error}).") from error
 
 
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """A table of numbers, in memory or in a file."""
+
+    shape: tuple[int, int]
+    batches: Callable[[], Iterator[NDArray[Any]]] = field(repr=False)
+
+
+def npy_table(file: InputFile) -> DenseRows:
+    """A table whose rows stay in the file until they are read."""
+    offset, shape, by_columns, dtype = _npy_header(file)
+    shape = _check_table(file, dtype, shape, "the array")
+    stored = StoredRows(file, offset, shape, dtype, by_columns)
+    return DenseRows(shape, stored.batches)
+
+
 def load_npy(file: InputFile) -> NDArray[Any]:
-    """An array of numbers; its rows stay on disk until they are read."""
-    with file.guard(), _damage(file):
-        if file.compressed:
-            with file.open() as stream:
-                array = np.load(stream, allow_pickle=False)
-        else:
-            array = np.load(file.path, mmap_mode="r", allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        raise file.error("an archive of arrays, one array is expected.")
-    return array
+    """An array of any shape, read at once."""
+    offset, shape, by_columns, dtype = _npy_header(file)
+    with file.guard(), file.unpacked() as stream:
+        stream.seek(offset)
+        content = stream.read(math.prod(shape) * dtype.itemsize)
+        array = np.frombuffer(content, dtype) if math.prod(shape) else np.empty(0, dtype)
+        if len(array) < math.prod(shape):
+            raise file.error(f"it is cut short: it has {len(array)} of its {math.prod(shape)} numbers.")
+        return native(array.reshape(shape, order="F" if by_columns else "C").copy())
+
+
+def _npy_header(file: InputFile) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
+    """Where the numbers begin, the shape, whether columns come first, the type; the file is as long as that needs."""
+    with file.guard(), _damage(file), file.open() as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(stream)
+        offset = stream.tell()
+    if dtype.hasobject:
+        raise file.error("it holds Python objects, and they are never read: numbers are needed.")
+    if any(size < 0 for size in shape):
+        raise file.error(f"it is damaged: its shape is {shape}.")
+    check_size(file, offset, math.prod(shape) * dtype.itemsize)
+    return offset, shape, by_columns, dtype
 
 
 def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
@@ -53,6 +84,8 @@ def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(file.path) as members:
             if "odeco.json" in members.namelist():
                 raise file.error("it is a file that odeco wrote (a model or sums), and data are expected.")
+            packed = sum(member.file_size for member in members.infolist() if member.compress_type)
+            file.check_limit("unpacked_bytes", packed, f"its arrays are {packed} bytes when unpacked")
             if (damaged := members.testzip()) is not None:
                 raise file.error(f"its member {damaged} is damaged.")
         with np.load(file.path, allow_pickle=False) as archive:
@@ -61,79 +94,93 @@ def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
         raise file.error("the archive has members that are not arrays.")
     if not arrays:
         raise file.error("the archive holds no arrays.")
-    return arrays
+    return {name: native(array) for name, array in arrays.items()}
 
 
 def dense_rows(file: InputFile, array: NDArray[Any], what: str = "the array") -> NDArray[Any]:
     """A table of numbers with at least one row; one dimension is one column."""
-    if array.dtype.kind not in "biuf":
-        raise file.error(f"{what} holds {array.dtype}, and numbers are needed.")
-    if array.ndim == 1:
-        array = array[:, np.newaxis]
-    if array.ndim != 2 or 0 in array.shape:
-        raise file.error(f"{what} has the shape {array.shape}, and rows and columns are needed.")
-    return array
+    return array.reshape(_check_table(file, array.dtype, array.shape, what))
 
 
-def dense_batches(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Some rows at a time, read from disk where they lie there."""
-    n_rows = max(_NUMBERS // array.shape[1], 1)
-    for start in range(0, array.shape[0], n_rows):
-        yield np.array(array[start : start + n_rows])
+def _check_table(file: InputFile, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> tuple[int, int]:
+    if dtype.kind not in "biuf":
+        raise file.error(f"{what} holds {dtype}, and numbers are needed.")
+    if len(shape) not in (1, 2) or 0 in shape:
+        raise file.error(f"{what} has the shape {shape}, and rows and columns are needed.")
+    n_rows, n_columns = shape if len(shape) == 2 else (shape[0], 1)
+    file.check_limit("table_columns", n_columns, f"{what} has {n_columns} columns")
+    return n_rows, n_columns
+
+
+def in_memory(array: NDArray[Any]) -> DenseRows:
+    """A table that is there."""
+
+    def batches() -> Iterator[NDArray[Any]]:
+        step = max(BATCH_NUMBERS // array.shape[1], 1)
+        for start in range(0, array.shape[0], step):
+            yield np.array(array[start : start + step])
+
+    return DenseRows((array.shape[0], array.shape[1]), batches)
 
 
 def npy_rows(file: InputFile) -> SparseRows:
     """A dense array of counts as sparse rows."""
-    return _sparse_of(file, "npy", dense_rows(file, load_npy(file)))
+    return _of_dense(file, "npy", npy_table(file))
 
 
-def npz_rows(file: InputFile) -> SparseRows:
+def npz_rows(file: InputFile, arrays: Mapping[str, NDArray[Any]] | None = None) -> SparseRows:
     """An archive with one matrix: of scipy.sparse.save_npz, of CSR parts ("counts_data", ...), or an array."""
-    arrays = load_npz(file)
+    arrays = load_npz(file) if arrays is None else arrays
     words = named(arrays, _WORDS)
-    found = sparse_matrix(file, arrays)
-    if found is None:
-        found = dense_rows(file, main_array(file, arrays))
-    rows = _sparse_of(file, "npz", found)
+    matrix = sparse_matrix(file, arrays)
+    if matrix is None:
+        rows = _of_dense(file, "npz", in_memory(dense_rows(file, main_array(file, arrays))))
+    else:
+        per_batch = rows_per_batch(matrix.shape[0], matrix.nnz)
+        rows = SparseRows(file, "npz", matrix.shape[1], lambda: row_slices(matrix, per_batch), None, per_batch)
     if words is not None and len(words) != rows.n_features:
         raise file.error(f"it has {rows.n_features} columns and {len(words)} words.")
-    return SparseRows(file, "npz", rows.n_features, rows.read, words, rows.rows_per_batch)
+    return replace(rows, vocabulary=words)
 
 
-def _sparse_of(file: InputFile, name: str, matrix: Any) -> SparseRows:
-    width = check_width(file, matrix.shape[1])
-    if sparse.issparse(matrix):
-        per_batch = rows_per_batch(matrix.shape[0], matrix.nnz)
-        return SparseRows(file, name, width, lambda: row_slices(matrix, per_batch), None, per_batch)
-    return SparseRows(file, name, width, lambda: (sparse.csr_array(part) for part in dense_batches(matrix)))
+def _of_dense(file: InputFile, name: str, table: DenseRows) -> SparseRows:
+    width = check_width(file, table.shape[1])
+    return SparseRows(file, name, width, lambda: (sparse.csr_array(part) for part in table.batches()))
 
 
 def sparse_matrix(file: InputFile, arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array | None:
     """The sparse matrix of an archive, None where it has none."""
     if "format" in arrays and "shape" in arrays:
-        with file.guard(), _damage(file):
-            found = sparse.csr_array(sparse.load_npz(file.path))
-        return _checked_csr(file, found.data, found.indices, found.indptr, found.shape)
+        return _of_scipy(file, arrays)
     for prefix in sorted({name[: -len("indptr")] for name in arrays if name.endswith("indptr")}):
         if all(f"{prefix}{part}" in arrays for part in _CSR_PARTS):
-            return _checked_csr(file, *(arrays[f"{prefix}{part}"] for part in _CSR_PARTS))
+            data, indices, indptr, shape = (arrays[f"{prefix}{part}"] for part in _CSR_PARTS)
+            return sparse_parts.of_csr(file, data, indices, indptr, _sizes(file, shape))
     return None
 
 
-def _checked_csr(file: InputFile, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.csr_array:
-    """A CSR array of parts that somebody else wrote: every number of them is looked at."""
-    if data.dtype.kind not in "biuf" or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        raise file.error(f"its sparse matrix holds {data.dtype} at {indices.dtype}, and real numbers are needed.")
-    n_rows, n_columns = (int(size) for size in np.ravel(shape)[:2]) if np.size(shape) == 2 else (0, 0)
-    check_width(file, n_columns)
-    if n_rows < 1 or len(indptr) != n_rows + 1:
-        raise file.error(f"its sparse matrix of {n_rows} rows has {len(indptr)} places where rows begin.")
-    with file.guard():
-        matrix = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
-        matrix.check_format(full_check=True)
-    matrix.indices = matrix.indices.astype(np.int32, copy=False)
-    matrix.indptr = matrix.indptr.astype(np.int32, copy=False) if matrix.nnz < 2**31 else matrix.indptr
-    return matrix
+def _of_scipy(file: InputFile, arrays: Mapping[str, NDArray[Any]]) -> sparse.csr_array:
+    """A matrix that scipy.sparse.save_npz wrote."""
+    shape = _sizes(file, arrays["shape"])
+    with file.guard(), _damage(file):
+        layout = arrays["format"].item()
+        layout = layout.decode("ascii") if isinstance(layout, bytes) else str(layout)
+        if layout == "dia":
+            return sparse_parts.of_diagonals(file, arrays["data"], arrays["offsets"], shape)
+        if layout == "coo":
+            rows, columns = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
+            return sparse_parts.of_entries(file, arrays["data"], rows, columns, shape)
+        if layout in _COMPRESSED:
+            data, indices, indptr = (arrays[part] for part in _CSR_PARTS[:3])
+            return _COMPRESSED[layout](file, data, indices, indptr, shape)
+    raise file.error(f"its sparse matrix is stored as {layout!r}, which is not known: save it as CSR.")
+
+
+def _sizes(file: InputFile, shape: NDArray[Any]) -> tuple[int, int]:
+    if shape.dtype.kind not in "iu" or shape.size != 2:
+        raise file.error("the shape of its sparse matrix is not two whole numbers.")
+    n_rows, n_columns = shape.ravel().tolist()
+    return n_rows, n_columns
 
 
 def main_array(file: InputFile, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

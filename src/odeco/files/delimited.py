@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,8 @@ from odeco.exceptions import InputFileError
 from odeco.files import opening
 from odeco.files.arrow import import_arrow, to_numpy
 from odeco.files.frames import TableInput, joined_kind
-from odeco.files.opening import InputFile
+from odeco.files.limits import limits
+from odeco.files.opening import InputFile, text_decoder
 
 _DELIMITERS = ",\t;|"
 # What stands for a missing value.
@@ -32,7 +36,7 @@ class Delimited:
     encoding: str
     delimiter: str
     names: list[str]
-    n_skipped: int  # lines before the first row
+    n_skipped: int  # bytes of UTF-8 before the first row
     arrow: Any = field(repr=False)
     block_bytes: int = 2**20
 
@@ -42,20 +46,18 @@ class Delimited:
         read = module.ReadOptions(
             block_size=self.block_bytes,
             column_names=self.names,
-            skip_rows=self.n_skipped,
-            encoding=self.encoding,
             use_threads=False,  # messages then name the row; parsing runs beside the fit anyway
         )
         parse = module.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         convert = module.ConvertOptions(
             include_columns=list(columns), column_types=types, null_values=_NULLS, strings_can_be_null=True
         )
-        with self.guard(), self._stream() as stream, module.open_csv(stream, read, parse, convert) as reader:
+        with (
+            self.guard(),
+            Utf8(self.file, self.encoding, self.n_skipped) as stream,
+            module.open_csv(stream, read, parse, convert) as reader,
+        ):
             yield from reader
-
-    def _stream(self) -> Any:
-        opened = self.arrow.OSFile(str(self.file.path))
-        return self.arrow.CompressedInputStream(opened, "gzip") if self.file.compressed else opened
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -66,11 +68,53 @@ class Delimited:
         except (InputFileError, self.arrow.ArrowException) as error:
             if "straddling" in str(error):
                 raise _TooLong from error
-            if "invalid UTF8" in str(error):
-                raise self.file.error(f"it is not {self.encoding}: give its encoding (latin-1, ...).") from error
+            if "Empty CSV file" in str(error):
+                raise self.file.error("it has a header and no rows.") from error
             if isinstance(error, InputFileError):
                 raise
             raise self.file.error(str(error)) from error
+
+
+class Utf8(io.RawIOBase):
+    """The text of a file in UTF-8, whatever its encoding and compression, but for the first bytes.
+
+    No read but the last ends between the two characters of a newline of Windows: within quotes pyarrow would lose one.
+    """
+
+    def __init__(self, file: InputFile, encoding: str, n_skipped: int = 0) -> None:
+        super().__init__()
+        self._decoder = text_decoder(encoding)
+        self._stream = file.open()
+        self._rest, self._ended = b"", False
+        while n_skipped:
+            n_skipped -= len(self.read(n_skipped))
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, or a few less; none at the end."""
+        while not self._ended and len(self._rest) <= size:
+            piece = self._stream.read(opening.BLOCK_BYTES)
+            self._ended = not piece
+            self._rest += self._decoder.decode(piece, final=self._ended).encode()
+        found = self._rest[:size]
+        if len(self._rest) > size:
+            found = found.rstrip(b"\r") or found
+        self._rest = self._rest[len(found) :]
+        return found
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer as far as one read does."""
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        """Close the file too."""
+        self._stream.close()
+        super().close()
 
 
 class _TooLong(Exception):  # noqa: N818  (not an error yet: a larger block may do)
@@ -81,15 +125,15 @@ def read_delimited(file: InputFile, format: str = "csv", encoding: str = "utf-8"
     """The columns of a CSV or TSV file; one pass over it finds out what they hold."""
     dialect = open_delimited(file, encoding, "\t" if format == "tsv" else None)
     kinds = None
-    for larger in (1, 16, 256):  # a block must hold the longest row
-        dialect = replace(dialect, block_bytes=larger * max(opening.BLOCK_BYTES, 2**10))
+    size = opening.BLOCK_BYTES
+    while kinds is None:  # a block must hold the longest row
+        dialect = replace(dialect, block_bytes=size)
         try:
             kinds = _kinds(dialect)
-            break
         except _TooLong:
-            continue
-    if kinds is None:
-        raise file.error("a row is longer than can be read, or a quote is opened and never closed.")
+            what = "a row is too long, or a quote is opened and never closed"
+            file.check_limit("line_bytes", size + 1, what)
+            size = min(16 * size, limits().line_bytes)
     return TableInput(file, format, dialect.names, list(kinds.values()), partial(_read, dialect, kinds))
 
 
@@ -98,17 +142,37 @@ def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Del
     arrow = import_arrow(file.name, "reading CSV")
     first_lines = _first_lines(file, encoding)
     used = delimiter or find_delimiter(first_lines) or ","
-    n_blank = next((i for i, line in enumerate(first_lines) if line), len(first_lines))
-    rows = _fields(first_lines, used)
-    if not rows:
-        raise file.error("it holds no rows.")
-    has_header = not all(is_number(value) or value.strip() in _NULLS for value in rows[0])
-    names = [name.strip() for name in rows[0]] if has_header else [""] * len(rows[0])
+    first_row, n_bytes = _first_row(file, encoding, used)
+    file.check_limit("table_columns", len(first_row), f"it has {len(first_row)} columns")
+    has_header = not all(is_number(value) or value.strip() in _NULLS for value in first_row)
+    names = [name.strip() for name in first_row] if has_header else [""] * len(first_row)
     names = [name or f"x{j}" for j, name in enumerate(names)]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise file.error(f"two columns are called {twice!r}: rename one.")
-    return Delimited(file, encoding, used, names, n_blank + has_header, arrow)
+    return Delimited(file, encoding, used, names, n_bytes if has_header else 0, arrow)
+
+
+def _first_row(file: InputFile, encoding: str, delimiter: str) -> tuple[list[str], int]:
+    """The first row that is not empty, and the bytes of UTF-8 up to its end: within quotes it may have many lines."""
+    n_bytes, first = 0, ("", 0)
+
+    def lines() -> Iterator[str]:
+        nonlocal n_bytes, first
+        for line in iter(lambda: text.readline(limits().line_bytes), ""):
+            n_bytes += len(line.encode())
+            first = first if first[1] or not line.strip("\r\n") else (line.strip("\r\n"), n_bytes)
+            yield line
+
+    with file.guard(), Utf8(file, encoding) as stream:
+        text = io.TextIOWrapper(io.BufferedReader(stream), "utf-8", newline="")
+        try:
+            row = next((row for row in csv.reader(lines(), delimiter=delimiter) if row), None)
+        except csv.Error:  # a field of more than 128 KiB, which pyarrow takes
+            return first[0].split(delimiter), first[1]
+    if row is None:
+        raise file.error("it holds no rows.")
+    return row, n_bytes
 
 
 def _fields(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -133,12 +197,8 @@ def find_delimiter(lines: Sequence[str]) -> str | None:
 
 
 def _first_lines(file: InputFile, encoding: str, most: int = 20) -> list[str]:
-    with file.guard():
-        for _, lines in file.text_blocks(encoding):
-            if any("\0" in line for line in lines[:most]):
-                raise file.error("it holds binary data (NUL bytes), and CSV is expected.")
-            return lines[:most]
-    return []
+    blocks = file.text_blocks(encoding)
+    return list(islice(chain.from_iterable(lines for _, lines in blocks), most))
 
 
 def _kinds(dialect: Delimited) -> dict[str, str | None]:

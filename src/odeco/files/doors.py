@@ -15,12 +15,13 @@ from odeco.files.delimited import read_delimited
 from odeco.files.detect import canonical_format, detect
 from odeco.files.frames import TableInput
 from odeco.files.jsonl import read_jsonl
+from odeco.files.matrix_market import matrix_market_rows
 from odeco.files.opening import InputFile, PathLike, open_input
 from odeco.files.pairs import lda_c_rows, svmlight_rows
 from odeco.files.parquet import ParquetInput, open_parquet
 from odeco.files.parquet_counts import has_counts, parquet_count_rows
 from odeco.files.rows import SparseRows
-from odeco.files.triplets import matrix_market_rows, uci_rows
+from odeco.files.triplets import uci_rows
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 SPARSE = ("uci", "ldac", "svmlight", "mtx", "npz", "npy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class TableInput:
         """The columns asked for, or all; they must be there and hold what can be used."""
         chosen = list(self.names) if columns is None else list(columns)
         for name in chosen:
-            if name not in self.names:
+            if name not in self._kind_of:
                 raise self.file.error(f"there is no column {name!r}, it has {listed(self.names)}.")
             if self.kind(name) is None:
                 raise self.file.error(
@@ -105,7 +106,17 @@ class TableInput:
 
     def kind(self, name: str) -> str | None:
         """What a column holds."""
-        return self.kinds[self.names.index(name)]
+        return self._kind_of[name]
+
+    @cached_property
+    def _kind_of(self) -> dict[str, str | None]:
+        return dict(zip(self.names, self.kinds, strict=True))
+
+
+def column_names(file: InputFile, n_columns: int) -> list[str]:
+    """Names for the columns of a table that has none: x0, x1, ..."""
+    file.check_limit("table_columns", n_columns, f"it has {n_columns} columns")
+    return [f"x{j}" for j in range(n_columns)]
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

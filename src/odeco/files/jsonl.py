@@ -9,6 +9,7 @@ from typing import Any
 
 from odeco.files.frames import Array, TableInput, column_of, joined_kind
 from odeco.files.opening import InputFile
+from odeco.files.stored import BATCH_NUMBERS
 
 
 def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
@@ -20,6 +21,8 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
         n_rows += len(objects)
         for row in objects:
             for name, value in row.items():
+                if name not in kinds:
+                    file.check_limit("table_columns", len(kinds) + 1, "its rows have too many different names")
                 kinds[name] = joined_kind(kinds.get(name), _kind(value))
                 if isinstance(value, (list, dict)):
                     odd.add(name)
@@ -49,9 +52,12 @@ def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
 
 
 def _read(file: InputFile, encoding: str, kinds: dict[str, str | None], names: Sequence[str]) -> Iterator[list[Array]]:
+    step = max(BATCH_NUMBERS // len(names), 1)  # rows that hold few of many names take as much as full ones
     for objects in _objects(file, encoding):
-        with file.guard():
-            yield [column_of([row.get(name) for row in objects], kinds[name] or "number") for name in names]
+        for start in range(0, len(objects), step):
+            rows = objects[start : start + step]
+            with file.guard():
+                yield [column_of([row.get(name) for row in rows], kinds[name] or "number") for name in names]
 
 
 def _kind(value: Any) -> str | None:

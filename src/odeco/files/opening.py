@@ -13,21 +13,21 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, AnyStr, BinaryIO, TypeAlias
 
 from odeco.exceptions import InputFileError
+from odeco.files.limits import limits, variable
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 # Bytes that are read at a time: what is made of them takes some ten times as much, and fits any memory.
 BLOCK_BYTES = 2**20
-# A line longer than this is not a line of any format here, and would have to be held as a whole.
-LONGEST_LINE = 2**28
 _HEAD_BYTES = 2**16
+_LONG_LINE = "a line is too long (is this a text file?)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,14 @@ class InputFile:
         """The error to raise: one line that names the file."""
         place = self.name if line is None else f"{self.name}, line {line}"
         return InputFileError(f"{place}: {one_line(text)}")
+
+    def check_limit(self, name: str, found: int, what: str, line: int | None = None) -> None:
+        """Refuse what the file claims beyond one of the `Limits`, and say how that is raised."""
+        most = getattr(limits(), name)
+        if found > most:
+            raise self.error(
+                f"{what}, the limit is {most}: set {variable(name)} to raise it if the file is right.", line
+            )
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -77,46 +85,67 @@ class InputFile:
 
     def line_blocks(self, skip_lines: int = 0) -> Iterator[tuple[int, bytes]]:
         """Blocks of whole lines with the number of their first line (from 1); the last may lack its newline."""
-        rest, line = b"", 1
         with self.guard(), self.open() as stream:
-            for _ in range(skip_lines):
-                stream.readline(LONGEST_LINE)
-                line += 1
-            while block := stream.read(BLOCK_BYTES):
-                cut = block.rfind(b"\n") + 1
-                if cut == 0:
-                    rest += block
-                    if len(rest) > LONGEST_LINE:
-                        raise self.error(f"a line of more than {LONGEST_LINE >> 20} MiB: is this a text file?", line)
-                    continue
-                whole, rest = rest + block[:cut], block[cut:]
-                yield line, whole
-                line += whole.count(b"\n")
-            if rest.strip():
-                yield line, rest
+            for line in range(1, skip_lines + 1):
+                self.read_line(stream, line)
+            yield from self._whole_lines(_pieces(stream), b"\n", 1 + skip_lines)
 
     def text_blocks(self, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
         """Blocks of lines as text, without their newlines, with the number of their first line (from 1)."""
-        decoder = io.IncrementalNewlineDecoder(_decoder(encoding), translate=True)
-        rest, line = "", 1
+        line = 1
         with self.guard(), self.open() as stream:
-            ended = False
-            while not ended:
-                block = stream.read(BLOCK_BYTES)
-                ended = not block
-                try:
-                    text = rest + decoder.decode(block, final=ended)
-                except UnicodeDecodeError as error:
-                    raise self.error(f"near line {line}: {_undecodable(error)}") from error
-                lines = text.split("\n")
-                rest = lines.pop()
-                if len(rest) > LONGEST_LINE:
-                    raise self.error(f"a line of more than {LONGEST_LINE >> 20} MiB: is this a text file?", line)
-                if ended and rest:
-                    lines.append(rest)
-                if lines:
-                    yield line, lines
-                    line += len(lines)
+            try:
+                for line, text in self._whole_lines(_texts(stream, encoding), "\n"):
+                    if "\0" in text:
+                        raise self.error("it holds binary data (NUL bytes), and lines of text are expected.")
+                    yield line, text.removesuffix("\n").split("\n")
+            except UnicodeDecodeError as error:
+                raise self.error(f"near line {line}: {_undecodable(error)}") from error
+
+    def read_line(self, stream: BinaryIO, line: int) -> bytes:
+        """The next line of a stream, no longer than a line may be."""
+        found = stream.readline(limits().line_bytes + 1)
+        self.check_limit("line_bytes", len(found), _LONG_LINE, line)
+        return found
+
+    def unpacked(self) -> BinaryIO:
+        """A stream to seek in: that of the file itself, or its decompressed bytes, which are held."""
+        if not self.compressed:
+            return self.open()
+        with self.guard(), self.open() as stream:
+            content = stream.read(limits().unpacked_bytes + 1)
+        self.check_limit("unpacked_bytes", len(content), "it holds too many bytes when it is unpacked")
+        return io.BytesIO(content)
+
+    def _whole_lines(self, pieces: Iterable[AnyStr], newline: AnyStr, line: int = 1) -> Iterator[tuple[int, AnyStr]]:
+        """Pieces cut anew, behind newlines. What waits for its newline is joined once: long lines take linear time."""
+        waiting: list[AnyStr] = []
+        n_waiting = 0
+        for piece in pieces:
+            first, cut = piece.find(newline), piece.rfind(newline) + 1
+            self.check_limit("line_bytes", n_waiting + (first if cut else len(piece)), _LONG_LINE, line)
+            if cut:
+                waiting.append(piece[:cut])
+                whole = newline[:0].join(waiting)
+                yield line, whole
+                line += whole.count(newline)
+                waiting, n_waiting = [], 0
+            waiting.append(piece[cut:])
+            n_waiting += len(piece) - cut
+        if n_waiting:
+            yield line, newline[:0].join(waiting)
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: stream.read(BLOCK_BYTES), b"")
+
+
+def _texts(stream: BinaryIO, encoding: str) -> Iterator[str]:
+    """Pieces of text; every kind of newline becomes the one of Unix."""
+    decoder = io.IncrementalNewlineDecoder(text_decoder(encoding), translate=True)
+    for piece in _pieces(stream):
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
 
 
 def open_input(path: PathLike) -> InputFile:
@@ -166,7 +195,7 @@ def one_line(text: str, width: int = 300) -> str:
     return line if len(line) <= width else f"{line[: width - 60]} ... {line[-50:]}"
 
 
-def _decoder(encoding: str) -> codecs.IncrementalDecoder:
+def text_decoder(encoding: str) -> codecs.IncrementalDecoder:
     """A strict decoder that drops a byte order mark."""
     try:
         io.TextIOWrapper(io.BytesIO(), encoding=encoding)  # refuses codecs that are not text

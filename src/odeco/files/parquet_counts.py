@@ -118,7 +118,7 @@ def write_parquet_counts(stream: IO[bytes], name: str, source: Source, vocabular
     whole, n_nonzeros = True, 0
     for batch in source:
         data = batch.counts.data
-        whole = whole and bool((data == np.floor(data)).all()) and bool((data < 2**31).all())
+        whole = whole and are_whole(data, 2**31)
         n_nonzeros += len(data)
     value_type = arrow.int32() if whole else arrow.float64()
     fields = [_list_field(arrow, WORDS, arrow.int32()), _list_field(arrow, COUNTS, value_type)]
@@ -135,6 +135,11 @@ def write_parquet_counts(stream: IO[bytes], name: str, source: Source, vocabular
                     _list_array(arrow, part.indptr, *pair) for pair in zip((part.indices, values), fields, strict=True)
                 ]
                 writer.write_table(arrow.Table.from_arrays(lists, schema=schema))
+
+
+def are_whole(values: NDArray[Any], below: int = 2**63) -> bool:
+    """Whether values, which are not negative, are integers that a type of integers holds."""
+    return bool((values == np.floor(values)).all() and (values < below).all())
 
 
 def _list_array(arrow: Any, indptr: NDArray[Any], values: NDArray[Any], field: Any) -> Any:

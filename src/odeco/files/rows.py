@@ -114,6 +114,18 @@ def check_width(file: InputFile, n_features: int) -> int:
     return int(n_features)
 
 
+def check_rows(file: InputFile, n_rows: int, n_entries: int) -> None:
+    """Refuse rows that are only declared: they would be read for ever, or take all memory."""
+    what = f"it declares {n_rows} rows and only {n_entries} entries (damaged?): empty rows are too many"
+    file.check_limit("empty_rows", n_rows - n_entries, what)
+
+
+def row_slices(whole: sparse.csr_array, n_rows: int) -> Iterator[sparse.csr_array]:
+    """Pieces of a matrix in memory."""
+    for start in range(0, whole.shape[0], n_rows):
+        yield whole[start : start + n_rows]
+
+
 def rows_per_batch(n_rows: int, n_nonzeros: int) -> int:
     """Rows of a batch for about 2^21 nonzeros."""
     mean = max(n_nonzeros / max(n_rows, 1), 1.0)

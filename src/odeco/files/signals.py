@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 from odeco.files import arrays as numpy_files
 from odeco.files.doors import TABLES, open_as
 from odeco.files.opening import InputFile, PathLike
+from odeco.files.stored import BATCH_NUMBERS
 from odeco.files.tables import table_of
+from odeco.files.wav import read_wav
 
 FORMATS = ("wav", *TABLES, "npy", "npz")
 
@@ -99,15 +100,14 @@ def _blocks(file: InputFile, source: Callable[[], Iterator[Any]], names: list[st
 
 
 def _wav(files: Sequence[InputFile], columns: Sequence[str] | None) -> Signals:
-    opened = [_read_wav(file) for file in files]
-    rates = sorted({rate for rate, _ in opened})
+    sounds = [read_wav(file) for file in files]
+    rates = sorted({sound.format.rate for sound in sounds})
     if len(rates) > 1:
         raise files[0].error(f"the files have different rates, {rates}: resample them first.")
-    n_samples = min(len(samples) for _, samples in opened)
     names = [
-        f"channel{j}" if len(files) == 1 else file.path.stem + (f".{j}" if samples.shape[1] > 1 else "")
-        for file, (_, samples) in zip(files, opened, strict=True)
-        for j in range(samples.shape[1])
+        f"channel{j}" if len(files) == 1 else file.path.stem + (f".{j}" if sound.format.n_channels > 1 else "")
+        for file, sound in zip(files, sounds, strict=True)
+        for j in range(sound.format.n_channels)
     ]
     places = list(range(len(names)))
     if columns is not None:
@@ -117,36 +117,9 @@ def _wav(files: Sequence[InputFile], columns: Sequence[str] | None) -> Signals:
         places = [names.index(name) for name in columns]
 
     def read() -> Iterator[Array]:
-        step = max(2**20 // len(names), 1)
-        for start in range(0, n_samples, step):
-            stop = min(start + step, n_samples)
-            block = np.hstack([_as_fractions(samples[start:stop]) for _, samples in opened])
-            yield block[:, places]
+        step = max(BATCH_NUMBERS // len(names), 1)
+        for blocks in zip(*(sound.batches(step) for sound in sounds), strict=False):  # up to the end of the shortest
+            n_samples = min(map(len, blocks))
+            yield np.hstack([block[:n_samples] for block in blocks])[:, places]
 
     return Signals(read, float(rates[0]), [names[place] for place in places], "wav")
-
-
-def _read_wav(file: InputFile) -> tuple[int, Array]:
-    from scipy.io import wavfile
-
-    with file.guard(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", wavfile.WavFileWarning)  # chunks that are not samples
-        try:
-            rate, samples = wavfile.read(file.path, mmap=True)
-        except ValueError:  # 24 bits cannot be mapped
-            rate, samples = wavfile.read(file.path)
-        except (TypeError, AttributeError, UnboundLocalError, ZeroDivisionError) as error:
-            raise file.error(f"the WAV file is damaged ({error}).") from error
-    samples = samples[:, np.newaxis] if samples.ndim == 1 else samples
-    if 0 in samples.shape or rate <= 0:
-        raise file.error("it holds no samples.")
-    return int(rate), samples
-
-
-def _as_fractions(samples: Array) -> NDArray[np.float64]:
-    if samples.dtype.kind == "f":
-        return samples.astype(np.float64)
-    limit = float(np.iinfo(samples.dtype).max)
-    return (samples.astype(np.float64) - (128.0 if samples.dtype == np.uint8 else 0.0)) / (
-        127.0 if samples.dtype == np.uint8 else limit
-    )

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from odeco.files import arrays as numpy_files
 from odeco.files.doors import TABLES, open_as, sparse_input, table_input
-from odeco.files.frames import Frame, TableInput
+from odeco.files.frames import Frame, TableInput, column_names
 from odeco.files.opening import InputFile, PathLike
 from odeco.files.prefetch import prefetched
 from odeco.files.rows import SparseRows
+from odeco.files.stored import BATCH_NUMBERS
 
 FORMATS = (*TABLES, "npy", "npz", "svmlight", "mtx")
-# Numbers of a batch of dense rows made of sparse ones.
-_NUMBERS = 2**21
 
 Block = NDArray[Any] | Frame
 
@@ -87,17 +86,14 @@ def table_of(file: InputFile, found: str, columns: Sequence[str] | None, encodin
         return _of_columns(table_input(file, found, encoding), columns)
     if found in ("svmlight", "mtx"):
         return _of_blocks(file, found, columns, *_dense(sparse_input(file, found)))
-    if found == "npz":
-        arrays = numpy_files.load_npz(file)
-        matrix = numpy_files.sparse_matrix(file, arrays)
-        if matrix is not None:
-            return _of_blocks(file, found, columns, *_dense(numpy_files.npz_rows(file)))
-        whole = numpy_files.dense_rows(file, numpy_files.main_array(file, arrays))
-        names = numpy_files.column_names(arrays, whole.shape[1])
-    else:
-        whole = numpy_files.dense_rows(file, numpy_files.load_npy(file))
-        names = [f"x{j}" for j in range(whole.shape[1])]
-    return _of_blocks(file, found, columns, lambda: numpy_files.dense_batches(whole), names)
+    if found == "npy":
+        table = numpy_files.npy_table(file)
+        return _of_blocks(file, found, columns, table.batches, column_names(file, table.shape[1]))
+    arrays = numpy_files.load_npz(file)
+    if numpy_files.sparse_matrix(file, arrays) is not None:
+        return _of_blocks(file, found, columns, *_dense(numpy_files.npz_rows(file, arrays)))
+    table = numpy_files.in_memory(numpy_files.dense_rows(file, numpy_files.main_array(file, arrays)))
+    return _of_blocks(file, found, columns, table.batches, numpy_files.column_names(arrays, table.shape[1]))
 
 
 def _of_columns(table: TableInput, columns: Sequence[str] | None) -> Table:
@@ -114,14 +110,15 @@ def _of_columns(table: TableInput, columns: Sequence[str] | None) -> Table:
 
 def _dense(rows: SparseRows) -> tuple[Callable[[], Iterator[NDArray[Any]]], list[str]]:
     """Sparse rows as dense blocks that stay small."""
-    step = max(_NUMBERS // rows.n_features, 1)
+    names = rows.vocabulary or column_names(rows.file, rows.n_features)
+    step = max(BATCH_NUMBERS // rows.n_features, 1)
 
     def read() -> Iterator[NDArray[Any]]:
         for part in rows.read():
             for start in range(0, part.shape[0], step):
                 yield part[start : start + step].toarray()
 
-    return read, rows.vocabulary or [f"x{j}" for j in range(rows.n_features)]
+    return read, names
 
 
 def _of_blocks(

@@ -39,9 +39,7 @@ def text_lines(file: InputFile, encoding: str = "utf-8") -> TextBatches:
 
     def read() -> Iterator[list[str]]:
         filled = False
-        for line, lines in file.text_blocks(encoding):
-            if line == 1 and any("\0" in text for text in lines[:1000]):
-                raise file.error("it holds binary data (NUL bytes), and lines of text are expected.")
+        for _, lines in file.text_blocks(encoding):
             filled = filled or any(text.strip() for text in lines)
             yield lines
         if not filled:
@@ -66,8 +64,6 @@ def text_folder(folder: InputFile, encoding: str = "utf-8") -> TextBatches:
                 continue
             file = open_input(path)
             text = "\n".join(line for _, lines in file.text_blocks(encoding) for line in lines)
-            if "\0" in text:
-                raise file.error("it holds binary data (NUL bytes), and every file of the folder should be a text.")
             batch.append(text)
             size += len(text)
             if size > _BATCH_CHARACTERS:

@@ -13,7 +13,7 @@ from scipy import sparse
 from odeco.exceptions import InputFileError
 from odeco.files import arrays as numpy_files
 from odeco.files.doors import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
-from odeco.files.frames import TableInput, listed
+from odeco.files.frames import TableInput, column_names, listed
 from odeco.files.opening import InputFile, PathLike
 from odeco.files.prefetch import prefetched
 from odeco.files.rows import SparseRows
@@ -133,7 +133,7 @@ def _open_view(path: PathLike, format: str, encoding: str) -> _View:
     table = parquet_counts_or_table(file) if found == "parquet" else None
     if found in SPARSE or isinstance(table, SparseRows):
         rows = table if isinstance(table, SparseRows) else sparse_input(file, found)
-        names = rows.vocabulary or [f"x{j}" for j in range(rows.n_features)]
+        names = rows.vocabulary or column_names(file, rows.n_features)
         return _View(file, found, names, rows.read, is_sparse=True)
     columns = table or table_input(file, found, encoding)
     return _columns_view(columns, columns.choose(None))
@@ -141,19 +141,17 @@ def _open_view(path: PathLike, format: str, encoding: str) -> _View:
 
 def _array_view(file: InputFile, format: str) -> _View:
     if format == "npy":
-        return _dense_view(file, format, numpy_files.load_npy(file), "the array")
+        return _dense_view(file, format, numpy_files.npy_table(file))
     arrays = numpy_files.load_npz(file)
-    matrix = numpy_files.sparse_matrix(file, arrays)
-    if matrix is None:
-        return _dense_view(file, format, numpy_files.main_array(file, arrays), "the array")
-    rows = numpy_files.npz_rows(file)
-    return _View(file, format, [f"x{j}" for j in range(rows.n_features)], rows.read, is_sparse=True)
+    if numpy_files.sparse_matrix(file, arrays) is None:
+        whole = numpy_files.dense_rows(file, numpy_files.main_array(file, arrays))
+        return _dense_view(file, format, numpy_files.in_memory(whole))
+    rows = numpy_files.npz_rows(file, arrays)
+    return _View(file, format, column_names(file, rows.n_features), rows.read, is_sparse=True)
 
 
-def _dense_view(file: InputFile, format: str, array: NDArray[Any], what: str) -> _View:
-    rows = numpy_files.dense_rows(file, array, what)
-    names = [f"x{j}" for j in range(rows.shape[1])]
-    return _View(file, format, names, lambda: numpy_files.dense_batches(rows))
+def _dense_view(file: InputFile, format: str, table: numpy_files.DenseRows) -> _View:
+    return _View(file, format, column_names(file, table.shape[1]), table.batches)
 
 
 def _columns_view(table: TableInput, names: list[str]) -> _View:
@@ -172,7 +170,8 @@ def _views_of_one(path: PathLike, format: str, views: Any, encoding: str) -> lis
             )
         arrays = numpy_files.load_npz(file)
         names = sorted((n for n, a in arrays.items() if a.ndim == 2 and a.dtype.kind in "biuf"), key=_natural)
-        return [_dense_view(file, found, arrays[name], f"the array {name}") for name in names]
+        tables = (numpy_files.dense_rows(file, arrays[name], f"the array {name}") for name in names)
+        return [_dense_view(file, found, numpy_files.in_memory(table)) for table in tables]
     table = table_input(file, found, encoding)
     groups = _groups(table.names) if views is None else views.values() if isinstance(views, Mapping) else views
     return [_columns_view(table, table.choose(list(group))) for group in groups]

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from odeco.files.opening import PathLike
 from odeco.files.output import writing
-from odeco.files.parquet_counts import write_parquet_counts
+from odeco.files.parquet_counts import are_whole, write_parquet_counts
 from odeco.files.vocabulary import beside
 from odeco.files.write_tables import output_format
 from odeco.sources import Source, as_source
@@ -124,8 +124,7 @@ def _write_npz(stream: IO[bytes], documents: Source, words: list[str] | None) ->
 
 def _integers(values: Any) -> Any:
     """Whole numbers as integers."""
-    whole = values.astype(np.int64)
-    return whole if (whole == values).all() else values
+    return values.astype(np.int64) if are_whole(values) else values
 
 
 def _sizes(documents: Source) -> tuple[int, int, bool]:
@@ -133,14 +132,14 @@ def _sizes(documents: Source) -> tuple[int, int, bool]:
     n_rows, n_entries, whole = 0, 0, True
     for batch in documents:
         n_rows, n_entries = n_rows + len(batch), n_entries + batch.counts.nnz
-        whole = whole and bool((batch.counts.data == np.floor(batch.counts.data)).all())
+        whole = whole and are_whole(batch.counts.data)
     return n_rows, n_entries, whole
 
 
 def _uci_header(n_rows: int, n_columns: int, n_entries: int, whole: bool) -> str:
     if not whole:
         raise ValueError(
-            "UCI docword takes whole counts, and these have fractions: use Parquet, .npz or Matrix Market."
+            "UCI docword takes whole counts below 2^63, and these have fractions or more: use Parquet or Matrix Market."
         )
     return f"{n_rows}\n{n_columns}\n{n_entries}\n"
 
@@ -170,7 +169,9 @@ def _write_pairs(stream: IO[bytes], documents: Source, first: Callable[[int], in
         counts = batch.counts
         values = _integers(counts.data.astype(np.float64))
         if base == 0 and values.dtype.kind == "f":
-            raise ValueError("LDA-C takes whole counts, and these have fractions: use Parquet, .npz or SVMlight.")
+            raise ValueError(
+                "LDA-C takes whole counts below 2^63, and these have fractions: use Parquet, .npz or SVMlight."
+            )
         pairs = list(map(" %d:%s".__mod__, zip((counts.indices + base).tolist(), values.tolist(), strict=True)))
         ends = counts.indptr.tolist()
         lines = (f"{first(stop - start)}{''.join(pairs[start:stop])}\n" for start, stop in pairwise(ends))

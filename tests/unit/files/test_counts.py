@@ -10,7 +10,7 @@ from scipy import sparse
 import odeco
 from odeco import archive
 from odeco.exceptions import InputFileError
-from odeco.files import opening, read_counts, triplets, write_counts, write_table
+from odeco.files import opening, read_counts, write_counts, write_table
 from tests.file_cases import WORDS, LetterCounter, small_counts, whole, write
 
 UCI = "3\n4\n4\n1 1 2\n1 4 1\n3 2 1\n3 3 5\n"
@@ -67,7 +67,7 @@ def test_triplets_are_the_same_whatever_the_blocks(tmp_path, monkeypatch, size):
     for name in ("docword.a.txt", "a.mtx"):
         write_counts(tmp_path / name, counts)
     monkeypatch.setattr(opening, "BLOCK_BYTES", size)
-    monkeypatch.setattr(triplets, "WHOLE_BYTES", 0)  # streamed although it is small
+    monkeypatch.setenv("ODECO_MAX_MARKET_ENTRIES", "1")  # streamed although it is small
     for name in ("docword.a.txt", "a.mtx"):
         np.testing.assert_array_equal(whole(read_counts(tmp_path / name).source), counts.toarray())
 
@@ -76,7 +76,7 @@ def test_a_large_matrix_market_file_is_streamed_as_scipy_reads_it(tmp_path, monk
     values = sparse.random_array((30, 8), density=0.3, rng=np.random.default_rng(0), format="csr")
     scipy_io.mmwrite(tmp_path / "real.mtx", values)
     write(tmp_path / "pattern.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 3 3\n1 1\n1 3\n2 2\n")
-    monkeypatch.setattr(triplets, "WHOLE_BYTES", 0)
+    monkeypatch.setenv("ODECO_MAX_MARKET_ENTRIES", "1")
     np.testing.assert_array_equal(whole(read_counts(tmp_path / "real.mtx").source), values.toarray())
     np.testing.assert_array_equal(whole(read_counts(tmp_path / "pattern.mtx").source), [[1, 0, 1], [0, 1, 0]])
 
@@ -159,7 +159,7 @@ def test_options_that_do_not_belong_are_refused(tmp_path):
         ("3\n4\n1\n0 1 2\n", "document 0, outside 1 to 3"),
         ("3\n4\n2\n2 1 2\n1 1 2\n", "not in order"),
         ("3\n4\n1\n1 1 -2\n", "row 1 has the count -2: counts must be finite and not negative"),
-        ("3\n4\n2\n1 1 1\n1 2\n", "line 5 has 2 numbers"),
+        ("3\n4\n2\n1 1 1\n1 2\n", "line 5: 3 numbers are expected on a line, found 2"),
         ("3\n4\n2\n1 1 1\n1 two 1\n", "line 5: could not convert string 'two'"),
         ("3\n4\n1\n1 1 1.5\n", "line 4: could not convert string '1.5'"),
         ("3\n4\n1\n1 1 99999999999999999999\n", "could not convert"),
