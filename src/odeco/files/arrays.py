@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import tokenize
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,9 +30,11 @@ _COLUMNS = ("columns", "names", "feature_names", "item_names", "channels")
 
 @contextmanager
 def _damage(file: InputFile) -> Iterator[None]:
-    """What a damaged header makes of numpy, zipfile and scipy, besides what is a ValueError anyway."""
+    """What a damaged header makes of numpy and zipfile, besides what is a ValueError anyway."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers of Python 2, old names of types: they are read
+            yield
     except (tokenize.TokenError, SyntaxError, TypeError, LookupError, AttributeError, RuntimeError) as error:
         raise file.error(f"it is damaged ({type(error).__name__}: {error}).") from error
 
@@ -60,7 +64,7 @@ def load_npy(file: InputFile) -> NDArray[Any]:
         array = np.frombuffer(content, dtype) if math.prod(shape) else np.empty(0, dtype)
         if len(array) < math.prod(shape):
             raise file.error(f"it is cut short: it has {len(array)} of its {math.prod(shape)} numbers.")
-        return native(array.reshape(shape, order="F" if by_columns else "C").copy())
+        return _clean(file, array.reshape(shape, order="F" if by_columns else "C").copy())
 
 
 def _npy_header(file: InputFile) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
@@ -94,7 +98,17 @@ def load_npz(file: InputFile) -> dict[str, NDArray[Any]]:
         raise file.error("the archive has members that are not arrays.")
     if not arrays:
         raise file.error("the archive holds no arrays.")
-    return {name: native(array) for name, array in arrays.items()}
+    return {name: _clean(file, array) for name, array in arrays.items()}
+
+
+def _clean(file: InputFile, array: NDArray[Any]) -> NDArray[Any]:
+    """An array as the machine has it; letters that are none would bring Python down later."""
+    array = np.ascontiguousarray(native(array)).reshape(array.shape)
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        points = array.reshape(-1).view(np.uint32)
+        if (points > sys.maxunicode).any() or ((points >= 0xD800) & (points < 0xE000)).any():
+            raise file.error("it is damaged: its strings hold letters that are none.")
+    return array
 
 
 def dense_rows(file: InputFile, array: NDArray[Any], what: str = "the array") -> NDArray[Any]:

@@ -16,10 +16,11 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
     """The columns of JSON lines; one pass over them finds out what they hold."""
     kinds: dict[str, str | None] = {}
     odd: set[str] = set()
-    n_rows = 0
+    n_rows, n_values = 0, 0
     for objects in _objects(file, encoding):
         n_rows += len(objects)
         for row in objects:
+            n_values += len(row)
             for name, value in row.items():
                 if name not in kinds:
                     file.check_limit("table_columns", len(kinds) + 1, "its rows have too many different names")
@@ -28,6 +29,8 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
                     odd.add(name)
     if n_rows == 0 or not kinds:
         raise file.error("it holds no objects with values.")
+    what = f"its {n_rows} rows of {len(kinds)} columns hold only {n_values} values: empty cells are too many"
+    file.check_limit("empty_cells", n_rows * len(kinds) - 100 * n_values, what)
     usable = {name: None if name in odd else kind or "number" for name, kind in kinds.items()}
     return TableInput(file, "jsonl", list(kinds), list(usable.values()), partial(_read, file, encoding, usable))
 

@@ -19,6 +19,8 @@ class Limits:
     table_columns: int = 2**20
     # Rows that are declared beyond the number of entries: nothing in the file stands for them.
     empty_rows: int = 10**7
+    # Cells of JSON lines that no value stands for, beyond a hundred for each value: names that each occur once.
+    empty_cells: int = 2**25
     # Entries of a Matrix Market file that is read at once: more are streamed, and their rows must come in order.
     market_entries: int = 2**23
     # Bytes of compressed arrays and sounds once they are unpacked; those that are not compressed are what they are.

@@ -184,6 +184,23 @@ def test_arrays_of_other_things_are_refused(tmp_path, array):
             refused(lambda read=read, path=path: read(path), path, "numbers are needed|are needed|Object arrays")
 
 
+@pytest.mark.parametrize("letter", [0x110000, 0xFFFFFFFF, 0xD800])
+def test_strings_of_letters_that_are_none_are_refused(tmp_path, letter):
+    strings = np.array(["ab", "c"])
+    strings.view(np.uint32)[1] = letter
+    np.save(tmp_path / "a.npy", strings)
+    np.savez(tmp_path / "a.npz", X=np.arange(2), symbols=strings)
+    for name in ("a.npy", "a.npz"):
+        refused(lambda name=name: read_sequences(tmp_path / name), tmp_path / name, "letters that are none")
+
+
+def test_headers_of_older_versions_are_read_without_a_warning(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(6).reshape(2, 3))
+    content = (tmp_path / "a.npy").read_bytes()
+    path = write(tmp_path / "a.npy", content.replace(b"(2, 3), }  ", b"(2L, 3L), }"))
+    np.testing.assert_array_equal(read_table(path).read(), np.arange(6).reshape(2, 3))
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_an_array_that_is_cut_while_it_is_read_is_an_error(tmp_path, monkeypatch, order):
     monkeypatch.setattr(stored, "BATCH_NUMBERS", 3000)

@@ -87,6 +87,14 @@ def test_rows_of_few_names_among_many_come_in_small_batches(tmp_path, monkeypatc
     np.testing.assert_array_equal(np.concatenate(batches), expected)
 
 
+def test_names_that_occur_once_make_no_table(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.jsonl", "".join(f'{{"k{i}": {i}}}\n' for i in range(200)))
+    monkeypatch.setenv("ODECO_MAX_EMPTY_CELLS", str(200 * 200 - 100 * 200))
+    assert np.asarray(read_table(path).read()).shape == (200, 200)
+    monkeypatch.setenv("ODECO_MAX_EMPTY_CELLS", str(200 * 200 - 100 * 200 - 1))
+    refused(lambda: read_table(path), "its 200 rows of 200 columns hold only 200 values.* ODECO_MAX_EMPTY_CELLS")
+
+
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_a_line_may_be_as_long_as_the_limit_and_no_longer(tmp_path, monkeypatch, size):
     monkeypatch.setattr(opening, "BLOCK_BYTES", size)
