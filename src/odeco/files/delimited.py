@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -94,7 +95,8 @@ class Utf8(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes, or a few less; none at the end."""
+        """So many bytes, or a few less; none at the end. All of them where no size is given."""
+        size = size if size >= 0 else sys.maxsize
         while not self._ended and len(self._rest) <= size:
             piece = self._stream.read(opening.BLOCK_BYTES)
             self._ended = not piece

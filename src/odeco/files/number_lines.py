@@ -16,13 +16,13 @@ _INT64 = np.iinfo(np.int64)
 class LineFault(Exception):  # noqa: N818  (the format that is read says what it expected)
     """What is not a number, and the line it stands on."""
 
-    def __init__(self, block: bytes, first_line: int, begin: int, what: str = "") -> None:
+    def __init__(self, block: bytes, first_line: int, begin: int) -> None:
         start = block.rfind(b"\n", 0, begin) + 1
         end = block.find(b"\n", begin)
         self.line = first_line + block.count(b"\n", 0, begin)
         self.text = block[start : end if end >= 0 else len(block)][:60].decode("utf-8", "replace").rstrip()
         self.token = (block[begin : begin + 60].split() or [b""])[0].decode("utf-8", "replace")
-        super().__init__(what)
+        super().__init__(self.line, self.token)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Numbers:
     decimal: NDArray[np.float64]  # all of them, where some are not
     kinds: NDArray[np.uint8]
     after: NDArray[np.uint8]
-    begins: NDArray[np.int32]
+    begins: NDArray[np.integer]
 
     @property
     def values(self) -> NDArray[Any]:
@@ -67,7 +67,8 @@ def read_numbers(block: bytes, line: int) -> Numbers:
 
     block = block if block.endswith(b"\n") else block + b"\n"
     most = len(block) // 2 + 1  # what is not reached takes no memory
-    whole, decimal, begins = np.empty(most, np.int64), np.empty(most, np.float64), np.empty(most, np.int32)
+    whole, decimal = np.empty(most, np.int64), np.empty(most, np.float64)
+    begins: NDArray[np.integer] = np.empty(most, np.int32 if len(block) < 2**31 else np.int64)
     kinds, after, long = np.empty(most, np.uint8), np.empty(most, np.uint8), np.empty(len(block), np.uint8)
     text = np.frombuffer(block, np.uint8)
     n, fault, n_long = numbers.read_numbers(text, whole, decimal, kinds, after, begins, long)

@@ -34,7 +34,7 @@ def read_numbers(
     decimal: NDArray[np.float64],
     kinds: Bytes,
     after: Bytes,
-    begins: NDArray[np.int32],
+    begins: NDArray[np.integer],
     long: Bytes,
 ) -> tuple[int, int, int]:
     """All numbers of lines that end in newlines: how many, where the first fault is (-1: nowhere), the bytes of `long`.
