@@ -10,12 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.sources.chains import ChainSource, PartitionedChains, StreamedChains, open_stream
+from odeco.sources.chains import ChainSource, PartitionedChains, open_stream
 from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_dask, is_spark
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-_SIGNED_STEPS = 1_024  # by which a checkpoint knows its data
 
 
 def is_elsewhere(X: Any) -> bool:
@@ -37,7 +35,9 @@ def refuse_elsewhere(X: Any, method: str) -> None:
 def open_source(X: Any, lengths: ArrayLike | None, weights: Any) -> ChainSource:
     """A source of sequences that are not in memory."""
     if isinstance(X, Checkpointed):
-        return _kept(open_source(X.data, lengths, weights), X)
+        from odeco.sources.checkpoints import keep
+
+        return keep(open_source(X.data, lengths, weights), X)  # type: ignore[no-any-return]
     if isinstance(X, OutOfCore):
         return open_source(X.data, lengths, weights)
     if is_dask(X) or are_dask(X):
@@ -47,15 +47,6 @@ def open_source(X: Any, lengths: ArrayLike | None, weights: Any) -> ChainSource:
     if is_spark(X):
         is_elsewhere(X)
     return open_stream(X, lengths, weights)
-
-
-def _kept(source: ChainSource, given: Checkpointed) -> ChainSource:
-    """The source with the sums of its passes kept in a folder."""
-    from odeco.sources.checkpoints import Checkpoint
-
-    first = source.first_steps(_SIGNED_STEPS) if isinstance(source, StreamedChains) else None
-    source.checkpoint = Checkpoint(given.folder, given.seconds, first)
-    return source
 
 
 def by_sequences(kind: str, *, valued: bool = False) -> Callable[[Method], Method]:

@@ -18,6 +18,7 @@ from odeco.models.topics import BasisMoments, TopicEstimate
 from odeco.models.word_stream import WordStream
 from odeco.sources import Source, as_batch, as_source
 from odeco.sources.counts import is_block
+from odeco.sources.kinds import fitted_by
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
     def _open(self, X: Any, sample_weight: ArrayLike | None) -> Source:
         """A source of X, with the names of its columns taken over."""
         self._check_options()
-        source = as_source(X, sample_weight=sample_weight)
+        source = as_source(fitted_by(self, X), sample_weight=sample_weight)
         self.n_features_in_ = source.n_features
         take_names(self, X)
         if is_block(X):

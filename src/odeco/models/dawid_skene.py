@@ -31,7 +31,7 @@ from odeco.moments.crowd import CrowdMoments
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
-from odeco.sources.kinds import Checkpointed, OutOfCore
+from odeco.sources.kinds import Checkpointed, OutOfCore, fitted_by
 from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
 
 Floats = NDArray[np.float64]
@@ -143,7 +143,7 @@ class DawidSkene(MixtureEstimator):
         """
         self._check_parameters()
         self._forget_stream()
-        crowd = open_votes(X, self.layout, sample_weight)
+        crowd = open_votes(fitted_by(self, X), self.layout, sample_weight)
         k = self._begin(crowd.names, crowd.items)
         rng = as_generator(self.random_state)
         groupings = [draw_groups(len(self.annotators_), rng) for _ in range(int(self.n_init))]  # as for a stream

@@ -23,6 +23,7 @@ from odeco.refinement.hmm import Smoothing, baum_welch
 from odeco.refinement.loop import Refined, StopReason, Trace
 from odeco.refinement.viterbi import best_path
 from odeco.sources.chains import Chains, ChainSource, Extent
+from odeco.sources.kinds import fitted_by
 from odeco.sources.sequences import Joined, Sequences, join_sequences
 
 Floats = NDArray[np.float64]
@@ -144,7 +145,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
                 self._settle(extent)
             return partial(travelling(self)._encode_joined, reset=False)
 
-        return open_source(X, lengths, weights).prepare(travelling(self)._look, make_encode)
+        return open_source(fitted_by(self, X), lengths, weights).prepare(travelling(self)._look, make_encode)
 
     def _fit(self, data: Chains, rng: np.random.Generator) -> Self:
         """Start from the moments, then Baum-Welch where it is asked for."""

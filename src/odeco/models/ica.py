@@ -17,6 +17,7 @@ from odeco.models._ica_solve import Solution, solve
 from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
+from odeco.sources.kinds import fitted_by
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_array, number_block
 
@@ -139,7 +140,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
-        source = as_dense_source(X, sample_weight=sample_weight)
+        source = as_dense_source(fitted_by(self, X), sample_weight=sample_weight)
         take_names(self, X)
         self.n_features_in_ = source.n_features
         self._forget_stream()

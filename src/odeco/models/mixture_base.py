@@ -16,6 +16,7 @@ from odeco.diagnostics import Diagnostics, warn_all
 from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
+from odeco.sources.kinds import fitted_by
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
 
@@ -107,7 +108,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
-        source = as_dense_source(X, sample_weight=sample_weight)
+        source = as_dense_source(fitted_by(self, X), sample_weight=sample_weight)
         take_names(self, X)
         self.n_features_in_ = source.n_features
         return source

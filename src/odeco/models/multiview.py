@@ -23,6 +23,7 @@ from odeco.moments.base import Additive
 from odeco.moments.views import ColumnSums
 from odeco.refinement.loop import Trace
 from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
+from odeco.sources.kinds import fitted_by
 from odeco.sources.views import ViewBatch, ViewSource, as_view_batch, as_view_source, is_views
 from odeco.theory import coherence
 
@@ -118,7 +119,7 @@ class MultiViewMixture(MixtureEstimator):
         """
         self._check_parameters()
         self._forget_stream()
-        source = as_view_source(X, sample_weight)
+        source = as_view_source(fitted_by(self, X), sample_weight)
         if not source.reiterable:
             raise ValueError(
                 "several passes over the data are needed, but an iterator can be read only once: pass a function that "

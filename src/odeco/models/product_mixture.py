@@ -26,6 +26,7 @@ from odeco.models.mixture_base import (
 from odeco.refinement.product_mixture import log_joint
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, is_matrix
+from odeco.sources.kinds import fitted_by
 from odeco.sources.tables import Schema, open_table
 from odeco.sources.values import is_frame, plain_array
 
@@ -210,7 +211,7 @@ class ProductMixture(MixtureEstimator):
             if sample_weight is not None:
                 sample_weight = check_weights(sample_weight, X.shape[0])
         take_names(self, X)
-        source = open_table(X, self.family, sample_weight, names=names)
+        source = open_table(fitted_by(self, X), self.family, sample_weight, names=names)
         self.n_features_in_ = source.n_features
         return source
 

@@ -60,9 +60,9 @@ def as_source(X: Any, batch_size: int = DEFAULT_BATCH_SIZE, sample_weight: Array
     if isinstance(X, OutOfCore):
         return as_source(X.data, batch_size, sample_weight)
     if isinstance(X, Checkpointed):
-        from odeco.sources.checkpoints import keep_counts
+        from odeco.sources.checkpoints import keep
 
-        return keep_counts(as_source(X.data, batch_size, sample_weight), X)
+        return keep(as_source(X.data, batch_size, sample_weight), X)  # type: ignore[no-any-return]
     if is_remote(X):
         from odeco.sources.remote import remote_counts
 

@@ -192,10 +192,10 @@ class StreamedChains(ChainSource):
         self._weights = None if weights is None else np.atleast_1d(weight_array(weights, "sequence_weight"))
         self._steps: NDArray[np.intp] | None = None
 
-    def __iter__(self) -> Iterator[Sequences]:
-        """Clean batches."""
-        assert self._encode is not None
-        return map(self._encode, self._joined() if self._steps is None else self._some(self._steps))
+    def __iter__(self) -> Iterator[Any]:
+        """Clean batches; as they are before `prepare`."""
+        batches = self._joined() if self._steps is None else self._some(self._steps)
+        return batches if self._encode is None else map(self._encode, batches)
 
     def add_to(self, sums: Any) -> Any:
         from odeco.kernels.threads import sum_batches
@@ -203,11 +203,6 @@ class StreamedChains(ChainSource):
         if self.checkpoint is not None:
             return self.checkpoint.total(sums, self._after)
         return sum_batches(iter(self), partial(deepcopy, sums))
-
-    def first_steps(self, n_steps: int) -> NDArray[Any] | None:
-        """The first steps as they are: by them a checkpoint knows its data."""
-        first = next(self._joined(), None)
-        return None if first is None else first.array[:n_steps]
 
     def _after(self, n_batches: int) -> Iterator[Sequences]:
         for index, batch in enumerate(self):

@@ -2,8 +2,8 @@
 
 Every pass over a source is a sum (`add_to`), and what a fit does depends on nothing but its passes. So a fit that was
 killed can be repeated: passes that were complete are read from their files, the one that was not goes on from the rows
-it had seen, and the rest are made. Files are archives (`odeco.archive`): versioned, checksummed, written whole or not
-at all.
+it had seen, and the rest are made. All rows are read once before that, and signed: the files are of one fit to these
+rows, or they are refused. Files are archives (`odeco.archive`): versioned, checksummed, written whole or not at all.
 """
 
 from __future__ import annotations
@@ -11,133 +11,175 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco import archive
 from odeco.exceptions import CheckpointWarning, ModelFileError
 from odeco.sources.base import Batch, Source
-from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
+from odeco.sources.dense import DenseSource, OutOfCoreRows
 from odeco.sources.kinds import Checkpointed
-from odeco.sources.partitions import PartitionedCounts, PartitionedRows
-from odeco.sources.remote import PartitionedViews
-from odeco.sources.remote_votes import PartitionedVotes
-from odeco.sources.signatures import same_signature, signature
+from odeco.sources.signatures import Signature, same_signature, signature
 from odeco.sources.views import ViewSource
 from odeco.sources.votes import VoteSource
 
-KIND, VERSION = "moments checkpoint", 1
+KIND, VERSION = "moments checkpoint", 2
+_CSR = ("data", "indices", "indptr")
 
 
 class Checkpoint:
-    """The files of one fit."""
+    """The files of one fit: `given` says where, and `signed` of what."""
 
-    def __init__(self, folder: Path, seconds: float, data: Any = None) -> None:
-        self.folder, self.seconds = folder, seconds
-        folder.mkdir(parents=True, exist_ok=True)
-        self._pass = 0
-        self._data = signature(data)  # of the first rows: other data are not taken for the same
+    def __init__(self, given: Checkpointed, signed: Signature) -> None:
+        self._given, self._signed, self._pass = given, signed, 0
+        given.folder.mkdir(parents=True, exist_ok=True)
+        if given.signature_file.exists():
+            self._compare(given.signature_file)
 
     def total(self, empty: Any, batches: Callable[[int], Iterator[Any]]) -> Any:
         """`empty` with all batches added; ``batches(n)`` reads the source without its first n batches."""
         number, self._pass = self._pass, self._pass + 1
-        done = self._read(self._finished(number), empty, number)
+        done = self._read(self._given.pass_file(number), empty, number)
         if done is not None:
-            return empty.unpack(_unflatten(done[1]))
+            return empty.unpack(done[1])
         sums, n_batches = deepcopy(empty), 0
-        begun = self._read(self._current, empty, number)
+        begun = self._read(self._given.current_file, empty, number)
         if begun is not None:
-            n_batches = int(begun[0])
-            sums.unpack(_unflatten(begun[1]))
+            n_batches = begun[0]
+            sums.unpack(begun[1])
         written = time.monotonic()
         for batch in batches(n_batches):
             sums.update(batch)
             n_batches += 1
-            if time.monotonic() - written >= self.seconds:
-                self._write(self._current, empty, number, n_batches, sums)
+            if time.monotonic() - written >= self._given.seconds:
+                self._write(self._given.current_file, empty, number, n_batches, sums.pack())
                 written = time.monotonic()
         return self._finish(empty, number, n_batches, sums.pack())
 
     def remember(self, empty: Any, make: Callable[[Any], Any]) -> Any:
         """``make(empty)``, or what it gave before: a whole pass at a time."""
         number, self._pass = self._pass, self._pass + 1
-        done = self._read(self._finished(number), empty, number)
+        done = self._read(self._given.pass_file(number), empty, number)
         if done is not None:
-            return empty.unpack(_unflatten(done[1]))
+            return empty.unpack(done[1])
         return self._finish(empty, number, 0, make(deepcopy(empty)).pack())
 
     def _finish(self, empty: Any, number: int, n_batches: int, packed: Any) -> Any:
         """Keep a complete pass. What is returned went through the file's form: a repetition gives the same bits."""
-        self._write(self._finished(number), empty, number, n_batches, packed)
-        self._current.unlink(missing_ok=True)
+        self._write(self._given.pass_file(number), empty, number, n_batches, packed)
+        self._given.current_file.unlink(missing_ok=True)
         return empty.unpack(packed)
 
-    def _signature(self, empty: Any) -> dict[str, Any]:
-        return {**signature(empty), **{f"data{name}": value for name, value in self._data.items()}}
-
-    def _finished(self, number: int) -> Path:
-        return self.folder / f"pass-{number:05d}.odeco-moments"
-
-    @property
-    def _current(self) -> Path:
-        return self.folder / "current.odeco-moments"
-
-    def _write(self, path: Path, empty: Any, number: int, n_batches: int, sums: Any) -> None:
-        packed = sums.pack() if hasattr(sums, "pack") else sums
-        arrays = {f"sum.{name}": value for name, value in packed.sums.items() if not sparse.issparse(value)}
-        arrays |= _flatten({name: value for name, value in packed.sums.items() if sparse.issparse(value)})
-        arrays |= {f"max.{name}": value for name, value in packed.maxima.items()}
-        document = {"pass": number, "n_batches": n_batches, "on": self._signature(empty)}
+    def _write(self, path: Path, empty: Any, number: int, n_batches: int, packed: Any) -> None:
+        document = {"pass": number, "n_batches": n_batches, "of": self._signed.digest, "on": signature(empty)}
         try:
-            archive.write(path, KIND, VERSION, document, arrays)
+            if not self._given.signature_file.exists():
+                arrays = {"rows": self._signed.rows, "digests": self._signed.digests}
+                archive.write(self._given.signature_file, KIND, VERSION, {"fit": self._signed.fit}, arrays)
+            archive.write(path, KIND, VERSION, document, dict(_flat(packed)))
         except OSError as error:  # a full disk is no reason to lose the fit
             text = f"the checkpoint {path} could not be written ({error}); the fit goes on, and an older one is kept."
             warnings.warn(text, CheckpointWarning, stacklevel=2)
 
-    def _read(self, path: Path, empty: Any, number: int) -> tuple[int, dict[str, NDArray[Any]]] | None:
+    def _compare(self, path: Path) -> None:
+        """Raise unless the files are of this fit to these rows."""
+        document, arrays = _open(path)
+        try:
+            before = Signature(dict(document["fit"]), arrays["rows"], arrays["digests"])
+            difference = self._signed.difference(before)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ModelFileError(
+                f"{path}: damaged ({error}). Delete this file: the others are checked without it."
+            ) from error
+        if difference is not None:
+            raise _of_another_fit(path.parent, difference)
+
+    def _read(self, path: Path, empty: Any, number: int) -> tuple[int, _Restored] | None:
+        """The number of batches in a file of this pass and their sums; None where there is no such file."""
         if not path.exists():
             return None
+        document, arrays = _open(path)
         try:
-            _, document, arrays = archive.read(path, KIND, VERSION)
-            found, n_batches, on = document["pass"], document["n_batches"], document["on"]
-        except (KeyError, TypeError) as error:
-            raise ModelFileError(f"{path}: damaged ({error}).") from error
-        except ModelFileError as error:
-            raise ModelFileError(f"{error} Delete this file: the fit goes on from the passes before it.") from error
-        if path == self._current and found < number:
-            return None  # its pass has been completed since
-        if found != number or not same_signature(on, self._signature(empty)):
-            raise ModelFileError(
-                f"{path}: belongs to another fit (other data, parameters or random_state; random_state must be an "
-                "integer). Repeat the call that was interrupted, or use another folder."
-            )
-        return int(n_batches), arrays
+            found, n_batches, of, on = (document[name] for name in ("pass", "n_batches", "of", "on"))
+            if path == self._given.current_file and found != number:
+                return None  # its pass has been completed since, or one before it was deleted
+            same = found == number and same_signature(on, signature(empty))
+            if of == self._signed.digest and same:
+                if type(n_batches) is not int or n_batches < 0:
+                    raise ValueError(f"it claims {n_batches!r} batches")
+                return n_batches, _restored(arrays, empty.pack())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelFileError(f"{path}: damaged ({error}). {_DELETE}") from error
+        what = "what it sums on differs" if of == self._signed.digest else "its data or parameters differ"
+        raise _of_another_fit(path, what)
 
 
-def _flatten(matrices: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """CSR arrays as the arrays that they are made of."""
-    return {
-        f"csr.{name}.{part}": np.asarray(getattr(value, part))
-        for name, value in matrices.items()
-        for part in ("data", "indices", "indptr", "shape")
-    }
+_DELETE = "Delete this file: the fit goes on from the passes before it."
 
 
-def _unflatten(arrays: dict[str, NDArray[Any]]) -> Any:
-    matrices = {}
-    for name in {name[4:].rpartition(".")[0] for name in arrays if name.startswith("csr.")}:
-        data, indices, indptr, shape = (arrays[f"csr.{name}.{part}"] for part in ("data", "indices", "indptr", "shape"))
-        matrices[name] = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    return _Restored(
-        {name[4:]: value for name, value in arrays.items() if name.startswith("sum.")} | matrices,
-        {name[4:]: value for name, value in arrays.items() if name.startswith("max.")},
+def _open(path: Path) -> tuple[Any, dict[str, NDArray[Any]]]:
+    try:
+        version, document, arrays = archive.read(path, KIND, VERSION)
+    except ModelFileError as error:
+        raise ModelFileError(f"{error} {_DELETE}") from error
+    if version != VERSION:
+        raise ModelFileError(
+            f"{path}: written by an older odeco, which did not say of which data. Finish the fit with that version, or "
+            "delete the files of this folder."
+        )
+    return document, arrays
+
+
+def _of_another_fit(path: Path, difference: str) -> ModelFileError:
+    return ModelFileError(
+        f"{path}: belongs to another fit: {difference}. Repeat the call that was interrupted (the same data and "
+        "parameters, random_state an integer), or use another folder."
     )
+
+
+def _flat(packed: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of packed sums by the names they have in a file; CSR arrays as those that they are made of."""
+    for kind, values in (("sum", packed.sums), ("max", packed.maxima)):
+        for name, value in values.items():
+            if sparse.issparse(value):
+                yield from ((f"csr.{name}.{part}", getattr(value, part)) for part in _CSR)
+            else:
+                yield f"{kind}.{name}", value
+
+
+def _restored(arrays: dict[str, NDArray[Any]], like: Any) -> _Restored:
+    """Packed sums from a file, if they are as the empty ones `like` in names, types and shapes: compiled code believes
+    them. Anything else is a ValueError.
+    """
+    expected = dict(_flat(like))
+    if set(expected) != set(arrays):
+        raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(expected)}")
+    sums = {
+        name: _checked_csr(name, value, arrays) if sparse.issparse(value) else _checked(f"sum.{name}", value, arrays)
+        for name, value in like.sums.items()
+    }
+    return _Restored(sums, {name: _checked(f"max.{name}", value, arrays) for name, value in like.maxima.items()})
+
+
+def _checked(name: str, like: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    found = arrays[name]
+    if found.shape != like.shape or found.dtype != like.dtype:
+        raise ValueError(f"{name} is {found.dtype} of shape {found.shape}, not {like.dtype} of shape {like.shape}")
+    return found
+
+
+def _checked_csr(name: str, like: Any, arrays: dict[str, NDArray[Any]]) -> sparse.csr_array:
+    data, indices, indptr = (arrays[f"csr.{name}.{part}"] for part in _CSR)
+    if data.dtype != like.dtype or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        raise ValueError(f"csr.{name} has values and places of types {data.dtype}, {indices.dtype}, {indptr.dtype}")
+    matrix = sparse.csr_array((data, indices, indptr), shape=like.shape)
+    matrix.check_format(full_check=True)  # places in range, rows in order
+    return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,37 +190,15 @@ class _Restored:
     maxima: dict[str, NDArray[Any]]
 
 
-def keep_counts(source: Source, given: Checkpointed) -> Source:
-    """A source of counts that keeps its sums."""
-    if isinstance(source, PartitionedCounts):
-        return source.keeping(Checkpoint(given.folder, given.seconds))
-    first = next(iter(source)).counts
-    data = [source.n_features, first.data[:100_000], first.indices[:100_000]]
-    return CheckpointedCounts(source, Checkpoint(given.folder, given.seconds, data))
-
-
-def keep_rows(source: DenseSource, given: Checkpointed) -> OutOfCoreRows:
-    """A source of dense rows that keeps its sums."""
-    if isinstance(source, PartitionedRows):
-        return source.keeping(Checkpoint(given.folder, given.seconds))
-    data = [source.n_features, first_rows(source, 1024).rows]
-    return CheckpointedRows(source, Checkpoint(given.folder, given.seconds, data), getattr(source, "schema", None))
-
-
-def keep_votes(source: VoteSource, given: Checkpointed) -> VoteSource:
-    """A source of votes that keeps its sums."""
-    if isinstance(source, PartitionedVotes):
-        return source.keeping(Checkpoint(given.folder, given.seconds))
-    first = next(iter(source)).votes
-    return CheckpointedVotes(source, Checkpoint(given.folder, given.seconds, [first.shape[1], first.indices[:100_000]]))
-
-
-def keep_views(source: ViewSource, given: Checkpointed) -> ViewSource:
-    """A source of views that keeps its sums."""
-    if isinstance(source, PartitionedViews):
-        return source.keeping(Checkpoint(given.folder, given.seconds))
-    data = [(block.shape[1], np.asarray(block.sum(axis=1))) for block in next(iter(source)).blocks]
-    return CheckpointedViews(source, Checkpoint(given.folder, given.seconds, data))
+def keep(source: Any, given: Checkpointed) -> Any:
+    """A source of anything that keeps its sums; all its rows are read and signed first."""
+    checkpoint = Checkpoint(given, Signature.of(source, given.fit))
+    for kind, keeping in _KEEPING:
+        if isinstance(source, kind) and not hasattr(source, "checkpoint"):
+            return keeping(source, checkpoint)
+    kept = copy(source)  # sequences, and rows elsewhere, keep sums themselves
+    kept.checkpoint = checkpoint
+    return kept
 
 
 class _KeepsSums:
@@ -231,14 +251,22 @@ class CheckpointedCounts(Source):
 class CheckpointedRows(_KeepsSums, OutOfCoreRows):
     """Dense rows whose sums are kept in a folder."""
 
-    def __init__(self, source: DenseSource, checkpoint: Checkpoint, schema: Any = None) -> None:
+    def __init__(self, source: DenseSource, checkpoint: Checkpoint) -> None:
         super().__init__(lambda: source, source._batch_size)
         self._source, self.checkpoint = source, checkpoint
-        if schema is not None:
-            self.schema = schema
+        if hasattr(source, "schema"):
+            self.schema = source.schema
 
     def map(self, function: Callable[[Any], Any]) -> OutOfCoreRows:
         return CheckpointedRows(super().map(function), self.checkpoint)
+
+
+_KEEPING: tuple[tuple[type, Callable[[Any, Checkpoint], Any]], ...] = (
+    (Source, CheckpointedCounts),
+    (DenseSource, CheckpointedRows),
+    (VoteSource, CheckpointedVotes),
+    (ViewSource, CheckpointedViews),
+)
 
 
 def _skipped(batches: Any, n: int) -> Iterator[Any]:

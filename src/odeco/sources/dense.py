@@ -114,9 +114,9 @@ def as_dense_source(X: Any, batch_size: int = DENSE_BATCH_SIZE, sample_weight: A
             return inner
         return OutOfCoreRows(lambda: inner, inner._batch_size, reiterable=inner.reiterable)
     if isinstance(X, Checkpointed):
-        from odeco.sources.checkpoints import keep_rows
+        from odeco.sources.checkpoints import keep
 
-        return keep_rows(as_dense_source(X.data, batch_size, sample_weight), X)
+        return keep(as_dense_source(X.data, batch_size, sample_weight), X)  # type: ignore[no-any-return]
     if is_remote(X):
         from odeco.sources.remote import remote_rows
 

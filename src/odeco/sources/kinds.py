@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +38,8 @@ class Checkpointed:
     data: Any = field(repr=False)
     folder: Path
     seconds: float
+    fit: dict[str, str] = field(default_factory=dict, repr=False)
+    """The estimator and its arguments, once one is fitted."""
 
     def __enter__(self) -> Self:
         return self
@@ -48,19 +50,33 @@ class Checkpointed:
 
     def clear(self) -> None:
         """Remove the files: the next fit starts from nothing."""
-        for path in self.folder.glob("pass-*.odeco-moments"):
-            path.unlink()
-        (self.folder / "current.odeco-moments").unlink(missing_ok=True)
+        for path in (*self.folder.glob("pass-*.odeco-moments"), self.current_file, self.signature_file):
+            path.unlink(missing_ok=True)
         if self.folder.exists() and not any(self.folder.iterdir()):
             self.folder.rmdir()
+
+    @property
+    def signature_file(self) -> Path:
+        """What the files beside it are of."""
+        return self.folder / "fit.odeco-moments"
+
+    @property
+    def current_file(self) -> Path:
+        """The sums of the pass that is being made."""
+        return self.folder / "current.odeco-moments"
+
+    def pass_file(self, number: int) -> Path:
+        """The sums of a pass that was completed."""
+        return self.folder / f"pass-{number:05d}.odeco-moments"
 
 
 def checkpointed(X: Any, folder: str | os.PathLike[str], *, seconds: float = 60.0) -> Checkpointed:
     """Let `fit` write its sums into a folder every so many seconds, and go on from there when it is called again.
 
     Repeat the same call after an interruption: the same data, the same parameters, `random_state` an integer. The
-    result is that of a fit that was not interrupted, to rounding. As a context manager, the files are removed when the
-    block ends without an error:
+    result is that of a fit that was not interrupted, to rounding. Anything else is an error: `fit` reads all rows once
+    before its first pass, and compares them with those that the files are of. As a context manager, the files are
+    removed when the block ends without an error:
 
         with checkpointed(read, "run.checkpoint") as data:
             model.fit(data)
@@ -79,6 +95,15 @@ def checkpointed(X: Any, folder: str | os.PathLike[str], *, seconds: float = 60.
     if isinstance(X, Iterator):
         raise ValueError("an iterator can be read only once: pass a function that returns a new iterator at each call.")
     return Checkpointed(X, Path(folder), float(seconds))
+
+
+def fitted_by(estimator: Any, X: Any) -> Any:
+    """X as it is; `checkpointed` data are told of whose fit their files will be."""
+    if not isinstance(X, Checkpointed):
+        return X
+    from odeco.sources.signatures import described
+
+    return replace(X, fit=described(estimator))
 
 
 @dataclass(frozen=True, eq=False)

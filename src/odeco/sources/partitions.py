@@ -151,12 +151,6 @@ class Partitioned(ABC):
         found: SomeSums = _unpacked(sums, total)
         return found
 
-    def keeping(self, checkpoint: Any) -> Self:
-        """The same source, with the sums of its passes kept (`odeco.sources.checkpoints`)."""
-        kept = copy(self)
-        kept.checkpoint = checkpoint
-        return kept
-
     def map(self, function: Callable[[Any], Any]) -> Self:
         """A source of ``function(batch)``."""
         return self._restricted(self.pieces, (*self.functions, function))

@@ -376,10 +376,10 @@ def open_table(
         inner = open_table(X.data, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
         return inner if isinstance(inner, OutOfCoreRows) else OutOfCoreTable(inner.schema, lambda: inner)
     if isinstance(X, Checkpointed):
-        from odeco.sources.checkpoints import keep_rows
+        from odeco.sources.checkpoints import keep
 
         inner = open_table(X.data, family, sample_weight, schema=schema, names=names, batch_size=batch_size)
-        return keep_rows(inner, X)
+        return keep(inner, X)
     if is_matrix(X):
         trusted = schema is None
         schema = schema or infer_schema([X], family, names)

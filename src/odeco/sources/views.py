@@ -149,9 +149,9 @@ def as_view_source(X: Any, sample_weight: ArrayLike | None = None) -> ViewSource
     if isinstance(X, OutOfCore):  # nothing is kept of any source of views
         return as_view_source(X.data, sample_weight)
     if isinstance(X, Checkpointed):
-        from odeco.sources.checkpoints import keep_views
+        from odeco.sources.checkpoints import keep
 
-        return keep_views(as_view_source(X.data, sample_weight), X)
+        return keep(as_view_source(X.data, sample_weight), X)  # type: ignore[no-any-return]
     if are_dask(X) or is_spark(X):
         from odeco.sources.remote import remote_views
 

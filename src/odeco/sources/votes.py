@@ -148,9 +148,9 @@ def open_votes(X: Any, layout: str, sample_weight: ArrayLike | None = None) -> V
         For wide Dask arrays also a Dask array with the same chunks; the name of a column for Spark.
     """
     if isinstance(X, Checkpointed):
-        from odeco.sources.checkpoints import keep_votes
+        from odeco.sources.checkpoints import keep
 
-        return keep_votes(open_votes(out_of_core(X.data), layout, sample_weight), X)
+        return keep(open_votes(out_of_core(X.data), layout, sample_weight), X)  # type: ignore[no-any-return]
     if isinstance(X, OutOfCore) and not is_remote(X.data):
         return _stream_votes(X.data, layout, sample_weight)
     X = X.data if isinstance(X, OutOfCore) else X
