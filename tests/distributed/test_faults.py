@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
+import threading
 import warnings
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from time import sleep
 
 import dask
 import dask.bag as db
@@ -54,6 +58,69 @@ def test_a_dask_worker_that_is_killed_is_replaced(corpus, cluster, tmp_path):
     bag = deadly(parts, tmp_path / "killed", db.from_delayed)
     spread = LatentDirichletAllocation(5, refine=None, random_state=0).fit(bag.map_partitions(_as_matrix))
     assert (tmp_path / "killed").exists()
+    here = LatentDirichletAllocation(5, refine=None, random_state=0).fit(lambda: iter([corpus]))
+    np.testing.assert_allclose(spread.components_, here.components_, atol=2e-6)
+
+
+@contextmanager
+def within(seconds):
+    """Raise TimeoutError where a block takes longer: far more than any machine needs, for what never ends."""
+
+    def give_up(number, frame):
+        raise TimeoutError(f"it did not end within {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def killing_all(cluster, markers):
+    """Kill all workers at once whenever a task has made the next marker; their nannies start others."""
+    ended = threading.Event()
+
+    def run():
+        for marker in markers:
+            while not marker.exists():
+                if ended.wait(0.02):
+                    return
+            for nanny in cluster.cluster.workers.values():
+                if nanny.pid is not None:
+                    with suppress(ProcessLookupError):  # one that is being replaced already
+                        os.kill(nanny.pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("n_parts", "n_times"), [(5, 1), (5, 2), (20, 2)]
+)  # empty sums go with tasks, or by themselves
+def test_all_dask_workers_may_be_gone_for_a_moment(n_parts, n_times, corpus, cluster, tmp_path):
+    parts = [corpus[rows] for rows in np.array_split(np.arange(2000), n_parts)]
+    markers = [tmp_path / f"reached {time}" for time in range(n_times)]
+
+    @dask.delayed
+    def load(index):
+        missing = [marker for marker in markers if not marker.exists()]
+        if index == 2 and missing and any(call.function == "over" for call in inspect.stack()):  # in a pass of sums
+            missing[0].touch()
+            sleep(600)  # until it is killed
+        return parts[index]
+
+    bag = db.from_delayed([load(index) for index in range(len(parts))])
+    with killing_all(cluster, markers), within(240):
+        spread = LatentDirichletAllocation(5, refine=None, random_state=0).fit(bag)
+    assert all(marker.exists() for marker in markers)
     here = LatentDirichletAllocation(5, refine=None, random_state=0).fit(lambda: iter([corpus]))
     np.testing.assert_allclose(spread.components_, here.components_, atol=2e-6)
 

@@ -83,24 +83,19 @@ class DaskPartitions(Partitions):
         task, and are still there when a worker that had them dies. A few tasks, of which no worker has a second one,
         take them along: that is one way less.
         """
-        from dask import annotate, delayed
+        from dask import delayed
 
         run, run_all = delayed(_run, pure=False), delayed(_run_all, pure=False)
         parts = [(self._readers[piece.index], piece.rows) for piece in pieces]
         sent = delayed(work, pure=False, traverse=False)
         if not all(isinstance(reader, Enclosed) for reader, _ in parts):  # they lie on workers: each stays on its own
             return [run(sent, reader, _Sent(rows)) for reader, rows in parts]
-        seats = _seats()
-        per_thread = np.clip(len(parts) // (_LEAST_PARTITIONS * len(seats)), 1, _MOST_TASKS_PER_THREAD)
-        edges = np.linspace(0, len(parts), min(len(parts), per_thread * len(seats)) + 1).round().astype(int)
-        given = _Sent(work) if len(edges) - 1 <= min(TREE_WIDTH, len(set(seats))) else sent
-        tasks = []
-        for index, (low, high) in enumerate(pairwise(edges)):
-            seat = seats[index * len(seats) // (len(edges) - 1)]
-            # Dask would run tasks where the empty sums are, all on one worker, and move them later.
-            with annotate(workers=seat, allow_other_workers=True) if seat else nullcontext():
-                tasks.append(run_all(given, _Sent(parts[low:high])))
-        return tasks
+        n_workers, n_threads = _workers_and_threads()
+        per_thread = np.clip(len(parts) // (_LEAST_PARTITIONS * n_threads), 1, _MOST_TASKS_PER_THREAD)
+        edges = np.linspace(0, len(parts), min(len(parts), per_thread * n_threads) + 1).round().astype(int)
+        # None is tied to a worker: where all are gone for a moment, such a task waits for its own for ever.
+        given = _Sent(work) if len(edges) - 1 <= min(TREE_WIDTH, n_workers) else sent
+        return [run_all(given, _Sent(parts[low:high])) for low, high in pairwise(edges)]
 
 
 class _Sent:
@@ -126,10 +121,8 @@ def _read(partition: Any) -> Any:
     return as_block(partition.read() if isinstance(partition, Enclosed) else partition)
 
 
-def _seats() -> list[str | None]:
-    """A place for each thread: the worker's address, or None where the threads are here or the user says where."""
-    from dask import get_annotations
-
+def _workers_and_threads() -> tuple[int, int]:
+    """How many there are, the threads of all workers; one worker where there is no client."""
     from odeco.kernels.threads import thread_count
 
     if "distributed" in sys.modules:
@@ -138,9 +131,8 @@ def _seats() -> list[str | None]:
         with suppress(ValueError):  # no client
             threads = default_client().nthreads()
             if threads:
-                chosen = bool(get_annotations())
-                return [None if chosen else worker for worker, n in sorted(threads.items()) for _ in range(n)]
-    return [None] * thread_count()
+                return len(threads), sum(threads.values())
+    return 1, thread_count()
 
 
 def _prepare(make: Callable[[Any], Any], partition: Any) -> Any:
