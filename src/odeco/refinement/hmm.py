@@ -32,7 +32,7 @@ def baum_welch(
     data: Chains | Recursions,
     parameters: HMMParameters[E],
     *,
-    smoothing: Smoothing = Smoothing(),  # noqa: B008
+    smoothing: Smoothing = Smoothing(),
     max_iter: int = 100,
     tol: float = 1e-6,
 ) -> Refined[HMMParameters[E]]:
@@ -60,7 +60,7 @@ def baum_welch(
 def maximize(
     parameters: HMMParameters[E],
     expected: Expectations,
-    smoothing: Smoothing = Smoothing(),  # noqa: B008
+    smoothing: Smoothing = Smoothing(),
 ) -> HMMParameters[E]:
     """The M step: what was expected, as proportions. A state that is never left keeps its row of transitions."""
     return replace(
