@@ -247,19 +247,37 @@ def test_no_space_left_for_the_output(model: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["answers.csv"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_no_space_left_behind_stdout(model: Path) -> None:
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "odeco", "show", str(model)]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
-    check_fault(done, "no space left")
+def in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """``odeco`` between pipes and redirections. Output is buffered, as it is for users: what fails may fail late."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    shell = ["bash", "-o", "pipefail", "-c", command.replace("odeco", f"{sys.executable} -m odeco", 1)]
+    return subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False, env=env)
+
+
+@pytest.mark.parametrize(("place", "said"), [("/dev/full", "no space left"), ("&-", "stdout is closed")])
+@pytest.mark.parametrize("command", ["show {0}", "transform {0} {1} -q --out -", "--help"])
+def test_what_cannot_be_written_to_stdout_is_one_line(model: Path, command: str, place: str, said: str) -> None:
+    if place == "/dev/full" and not Path(place).exists():
+        pytest.skip("there is no /dev/full here")
+    done = in_shell(f"odeco {command} >{place}".format(model, model.with_name("documents.txt")))
+    check_fault(done, said)
     assert done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_has_enough_is_no_fault(model: Path) -> None:
-    command = f"{sys.executable} -m odeco show {model} --json | head -c 10"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr, len(done.stdout)) == (0, "", 10)
+def test_closed_streams_that_are_not_needed_are_no_fault(model: Path, tmp_path: Path) -> None:
+    documents, out = model.with_name("documents.txt"), tmp_path / "answers.csv"
+    done = in_shell(f"odeco transform {model} {documents} --out {out} <&- >&- 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(out.read_text().splitlines()) == 121
+
+
+@pytest.mark.parametrize("command", ["show {0} --json | :", "transform {0} {1} -q --out - | head -c 10"])
+def test_a_reader_that_has_enough_is_no_fault(model: Path, tmp_path: Path, command: str) -> None:
+    """One that leaves before anything is written, and one that leaves before a pipe of 64 KiB is empty."""
+    many = tmp_path / "documents.txt"
+    many.write_text(model.with_name("documents.txt").read_text() * 50)
+    done = in_shell(f"odeco {command}".format(model, many))
+    assert (done.returncode, done.stderr, len(done.stdout)) == (0, "", 10 if "head" in command else 0)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

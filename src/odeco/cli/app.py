@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 import odeco
 from odeco.cli import convert, decompose, demo, fit, moments, report, show, transform
-from odeco.cli.console import fail, interruptible, readable_errors
+from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
 
 
 class InTheOrderOfUse(TyperGroup):
@@ -43,7 +43,7 @@ app.command("decompose")(interruptible(decompose.decompose))
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit; a misspelt command costs one line on stderr and exit code 2."""
     debug = "--debug" in (sys.argv[1:] if args is None else args)
-    with readable_errors(debug):
+    with standard_streams(), readable_errors(debug):
         try:
             code = app(args, prog_name="odeco", standalone_mode=False)
         except Exception as error:

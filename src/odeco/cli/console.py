@@ -24,6 +24,10 @@ _TYPED = {
     "replace_vocabulary": "--replace-vocabulary",
 }
 _PYTHON_NAMES = re.compile(r"(?<![\w-])(n_components|n_classes|min_df|max_df|replace_vocabulary|layout(?==))\b(=)?")
+_SYSTEM_ERRORS = {
+    errno.ENOSPC: "no space left on the device",
+    errno.EBADF: "stdout is closed, and there is something to write to it",
+}
 _STOPPED = "interrupted; no half-written file is left"
 
 Item = TypeVar("Item")
@@ -57,13 +61,35 @@ def readable_errors(debug: bool = False) -> Iterator[None]:
             yield
         except KeyboardInterrupt:
             fail(_STOPPED, INTERRUPTED)
+        except (BrokenPipeError, SystemExit) as end:
+            # `odeco show model.odeco | head` is no fault of anyone; where typer meets it first, it exits with 1.
+            if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+                raise
+            sys.exit(0)
         except Exception as error:
             if debug:
                 raise
-            if isinstance(error, BrokenPipeError):  # `odeco show model.odeco | head`: no fault of anyone
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                sys.exit(0)
             fail(_words(error))
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Streams that can be written to or say why not, and nothing left in them when Python shuts down.
+
+    Where the caller has closed a stream (``>&-``), Python has none. A closed stdin is empty and a closed stderr is not
+    heard; for stdout stands a null device opened for reading, where the first write is an error. What a full disk did
+    not take is given up at the end: Python would try again while it shuts down, and change the exit code to 120.
+    """
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 (open as long as Python runs)
+    sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def interruptible(command: Command) -> Command:
@@ -85,7 +111,7 @@ def _words(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory: use fewer rows or columns, a smaller vocabulary, or a machine with more."
     if isinstance(error, OSError) and error.strerror:
-        words = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror.lower()
+        words = _SYSTEM_ERRORS.get(error.errno or 0, error.strerror.lower())
         return f"{error.filename}: {words}" if error.filename else words
     if not isinstance(error, (ValueError, OSError, ImportError)):
         return f"unexpected {type(error).__name__}: {message} (run again with --debug and report it)"
