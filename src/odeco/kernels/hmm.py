@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
+from odeco.kernels.compiling import njit
 from odeco.kernels.lanes import (
     LANES,
     add_outer_lanes,

@@ -7,8 +7,9 @@ word, (d, k): one nonzero reads one row.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from odeco.kernels.compiling import njit
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from odeco.kernels.compiling import njit
 
 # Samples at a time.
 _LENGTH = 1024

@@ -9,8 +9,9 @@ Blocks that are read from or added to here and there may be wider than the rows 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from odeco.kernels.compiling import njit
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.floating]

@@ -17,8 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from odeco.kernels.compiling import njit
 
 Ints = NDArray[np.integer]
 Lexicon = tuple[Ints, Ints, Ints]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from odeco.kernels.compiling import njit
 from odeco.kernels.inference import add_shares
 
 Ints = NDArray[np.integer]

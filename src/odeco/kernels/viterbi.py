@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from odeco.kernels.compiling import njit
 from odeco.kernels.hmm import OPTIONS, Floats, Ints, fill_lane, load_steps
 from odeco.kernels.lanes import LANES, best_lanes
 
