@@ -26,9 +26,9 @@ class SavedCase:
     answers: tuple[str, ...]
     streams: bool = True
 
-    def fit(self, chunks: int = 3) -> Any:
-        """Fitted by `fit` on the first chunks."""
-        return self._quietly(self.make().fit, join(self.chunks()[:chunks]))
+    def fit(self, chunks: int = 3, model: Any = None) -> Any:
+        """Fitted by `fit` on the first chunks; a new model, or the one that is given."""
+        return self._quietly((self.make() if model is None else model).fit, join(self.chunks()[:chunks]))
 
     def partial_fit(self, model: Any, chunks: slice) -> Any:
         """The model after some more chunks."""

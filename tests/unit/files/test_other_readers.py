@@ -192,7 +192,8 @@ def test_sounds_become_fractions(tmp_path, dtype, limit):
     wavfile.write(tmp_path / "a.wav", 8000, stored)
     signals = read_signals(tmp_path / "a.wav")
     assert (signals.rate, signals.names, signals.format) == (8000.0, ["channel0", "channel1"], "wav")
-    np.testing.assert_allclose(signals.X, wave, atol=1.5 / limit if limit > 1 else 1e-7)  # one step of the numbers
+    step = 1 / limit if limit > 1 else np.finfo(dtype).eps
+    np.testing.assert_allclose(signals.X, wave, rtol=0, atol=1.5 * step)  # rounded towards zero, and 128 steps for 127
 
 
 def test_microphones_in_a_file_each(tmp_path):

@@ -54,7 +54,7 @@ def test_recovers_weights_and_confusions(refine, share):
     assert np.abs(model.confusion_ - confusion).max() < bound
     assert np.abs(model.weights_ - weights).max() < bound
     assert np.abs(model.confusion_[:, ::-1] - confusion).max() > 3 * bound  # shuffled classes are seen
-    assert np.mean(model.predict(labels) == truth) > 0.97 if share == 1 else 0.85
+    assert np.mean(model.predict(labels) == truth) > (0.97 if share == 1 else 0.85)
     assert model.confusion_.sum(axis=2) == pytest.approx(np.ones((W, K)))
     assert model.diagnostics_.ok
 

@@ -52,6 +52,7 @@ def test_an_unfitted_model_can_be_fitted_after_loading(case: SavedCase, tmp_path
     model = case.make()
     loaded = through_file(model, tmp_path)
     same(vars(loaded), vars(model))
+    same(vars(case.fit(model=loaded)), vars(case.fit(model=model)))
 
 
 def test_what_is_shared_is_shared_after_loading(tmp_path):

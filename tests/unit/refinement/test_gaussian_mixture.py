@@ -139,6 +139,7 @@ def test_a_component_without_rows_keeps_its_place(rows):
     points = Points([DenseBatch(rows)], None, np.float64, D)
     done = refine_gaussian_mixture(points, far, StoppingRule(3, 0.0), **options(rows)).parameters
     assert done.weights[2] == 0
+    np.testing.assert_array_equal(done.means[2], far.means[2])
     assert np.isfinite(done.means).all()
     joint = log_joint(points, done)
     assert np.isfinite(joint[:, :2]).all()

@@ -73,6 +73,8 @@ def test_one_em_step_by_hand_and_in_any_container():
         np.testing.assert_allclose(found.means[1], (shares.T @ blocks[1] + 0.1) / (totals[:, None] + 0.2), atol=1e-10)
         counts = shares.T @ blocks[2]
         np.testing.assert_allclose(found.means[2], 7 * (counts + 0.1) / (counts.sum(axis=1)[:, None] + 0.5), atol=1e-9)
+        rates = (shares.T @ blocks[3] + 0.1) / (totals[:, None] + 0.1 / blocks[3].mean(axis=0))
+        np.testing.assert_allclose(found.means[3], rates, atol=1e-10)
 
 
 def test_the_objective_never_falls_and_chunks_do_not_matter():

@@ -48,6 +48,9 @@ class Page(HTMLParser):
     def text(self, tag: str) -> str:
         return "".join(self.texts.get(tag, []))
 
+    def facts(self) -> dict[str, str]:
+        return dict(zip(self.texts["dt"], self.texts["dd"], strict=True))
+
 
 def assert_self_contained(page: Page) -> None:
     assert page.resources == []
@@ -169,7 +172,7 @@ def test_how_it_was_fitted_can_be_run_again():
     )
     assert "odeco fit gaussian-mixture x.csv -k 3" in html
     assert "random_state=0" in html
-    assert "1.5" in html
+    assert "<dt>Seconds</dt><dd>1.5</dd>" in html
 
 
 def test_a_fit_without_a_seed_says_so():
@@ -261,7 +264,8 @@ def test_data_may_be_frames_whole_or_in_batches():
     assert "size" in Page(whole).text("h3")
     assert render_report(model, data=[frame]) == whole
     batches = odeco.ProductMixture(2, random_state=0).fit(lambda: iter([frame[:150], frame[150:]]))
-    assert "150" in Page(render_report(batches, data=lambda: iter([frame[:150], frame[150:]]))).text("dd")
+    page = Page(render_report(batches, data=lambda: iter([frame[:150], frame[150:]])))
+    assert page.facts()["samples looked at"] == "150"
 
 
 def test_counts_may_be_a_frame_and_documents_empty():
@@ -269,7 +273,8 @@ def test_counts_may_be_a_frame_and_documents_empty():
     frame = pd.DataFrame(inputs["data"].toarray(), columns=inputs["vocabulary"])
     named = odeco.LatentDirichletAllocation(3, random_state=0).fit(frame)
     assert inputs["vocabulary"][0] in render_report(named, data=frame)  # names are the model's own
-    assert "0" in Page(render_report(model, data=np.zeros((4, 20)))).text("dd")
+    empty = Page(render_report(model, data=np.zeros((4, 20)))).facts()
+    assert (empty["documents"], empty["words read"]) == ("4", "0")
 
 
 @pytest.mark.parametrize("k", [1, 12])
