@@ -19,8 +19,13 @@ from odeco.simulate import markov_chain
 from odeco.sources import chains, checkpointed, out_of_core
 from odeco.sources.kinds import SparkColumn
 
-# Sums in double precision in another order, through Baum-Welch to convergence: 3e-15 was measured.
-TOLERANCE = 1e-9
+# Sums in double precision in another order, and what the theorem reads from them: 3e-15 was measured.
+ROUNDING = 1e-9
+# Baum-Welch ends where passes gain less than TOL nats per step, and which pass that is depends on the last bit of the
+# objective. Where the log-likelihood per step has curvature c, both fits are within sqrt(2 TOL / c) of its maximum. The
+# flattest direction here is the start: one step of 80 tells of it, through overlapping emissions, c > 0.01.
+TOL = 1e-12
+TOLERANCE = float(np.sqrt(2 * TOL / 0.01))
 # Of 60 sequences of 1 to 150 steps: none in a partition, one short one, and most of them.
 EDGES = (0, 20, 20, 21, 40, 60, 60)
 
@@ -46,13 +51,13 @@ def cases(states):
     holes = [np.where(rng.random(x.shape) < 0.02, np.nan, x) for x in points]
     counts = [rng.poisson(np.array([[1.0, 4], [5, 1], [12, 8]])[h]) for h in states]
     return {
-        "symbols": (CategoricalHMM(3, random_state=0), symbols),
-        "gaussian": (GaussianHMM(3, random_state=0), points),
-        "gaussian full, missing": (GaussianHMM(3, covariance_type="full", random_state=0), holes),
-        "gaussian tied": (GaussianHMM(3, covariance_type="tied", random_state=0), points),
-        "one gaussian": (GaussianHMM(1, random_state=0), points),
-        "poisson": (PoissonHMM(3, random_state=0), counts),
-        "poisson, one column": (PoissonHMM(3, random_state=0), [x[:, 0] for x in counts]),
+        "symbols": (CategoricalHMM(3, tol=TOL, random_state=0), symbols),
+        "gaussian": (GaussianHMM(3, tol=TOL, random_state=0), points),
+        "gaussian full, missing": (GaussianHMM(3, covariance_type="full", tol=TOL, random_state=0), holes),
+        "gaussian tied": (GaussianHMM(3, covariance_type="tied", tol=TOL, random_state=0), points),
+        "one gaussian": (GaussianHMM(1, tol=TOL, random_state=0), points),
+        "poisson": (PoissonHMM(3, tol=TOL, random_state=0), counts),
+        "poisson, one column": (PoissonHMM(3, tol=TOL, random_state=0), [x[:, 0] for x in counts]),
     }
 
 
@@ -92,9 +97,9 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
         (streamed(sequences), None),
     ]:
         model.fit(data, given)
-        np.testing.assert_allclose(learned(model), expected, atol=TOLERANCE)
+        np.testing.assert_allclose(learned(model), expected, atol=ROUNDING if refine is None else TOLERANCE)
         assert model.diagnostics_.method.split(",")[0] == method
-        np.testing.assert_allclose(model.monitor_.history[-1:], best, rtol=TOLERANCE)
+        np.testing.assert_allclose(model.monitor_.history[-1:], best, rtol=ROUNDING)  # the maximum is flat
 
 
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
@@ -165,10 +170,10 @@ def test_many_symbols(states, tmp_path):
     sequences = [(20 * h + rng.integers(20, size=len(h))).astype(np.int32) for h in states]
     model = CategoricalHMM(3, n_features=1200, refine=None, random_state=0)
     here = learned(model.fit(sequences))
-    np.testing.assert_allclose(learned(model.fit(bag_of(sequences))), here, atol=TOLERANCE)
+    np.testing.assert_allclose(learned(model.fit(bag_of(sequences))), here, atol=ROUNDING)
     for _ in range(2):  # the second reads what the first wrote
         model.fit(checkpointed(bag_of(sequences), tmp_path))
-        np.testing.assert_allclose(learned(model), here, atol=TOLERANCE)
+        np.testing.assert_allclose(learned(model), here, atol=ROUNDING)
     assert any(tmp_path.iterdir())
 
 
@@ -333,15 +338,15 @@ def test_short_sequences_alone():
     rng = np.random.default_rng(5)
     pairs = [np.array([[a], [a]]) + rng.standard_normal((2, 1)) for a in 8.0 * (rng.random(200) < 0.4)]
     with pytest.warns(MomentWarning, match="no three steps follow each other"):
-        here = learned(GaussianHMM(2, random_state=0).fit(pairs))
+        here = learned(GaussianHMM(2, tol=TOL, random_state=0).fit(pairs))
     with pytest.warns(MomentWarning, match="no three steps follow each other"):
-        spread = learned(GaussianHMM(2, random_state=0).fit(db.from_sequence(pairs, npartitions=3)))
+        spread = learned(GaussianHMM(2, tol=TOL, random_state=0).fit(db.from_sequence(pairs, npartitions=3)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
     symbols = [x[:, 0].astype(int).clip(0, 9) for x in pairs]
     with pytest.warns(MomentWarning, match="no three consecutive symbols"):
-        here = learned(CategoricalHMM(2, random_state=0).fit(symbols))
+        here = learned(CategoricalHMM(2, tol=TOL, random_state=0).fit(symbols))
     with pytest.warns(MomentWarning, match="no three consecutive symbols"):
-        spread = learned(CategoricalHMM(2, random_state=0).fit(db.from_sequence(symbols, npartitions=3)))
+        spread = learned(CategoricalHMM(2, tol=TOL, random_state=0).fit(db.from_sequence(symbols, npartitions=3)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
 
 
