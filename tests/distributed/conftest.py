@@ -16,6 +16,15 @@ from odeco.simulate import lda_documents
 from odeco.sources import partitions
 
 
+def local_cluster(**options):
+    """Two Dask workers of one thread each that need neither a route to the outside nor a port of a given number."""
+    import distributed
+
+    # Without a dashboard its port is 8787, and threads without tcp ask for the address of this machine outside.
+    address = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=60, **address, **options)
+
+
 @pytest.fixture(scope="session")
 def spark():
     """A local Spark of two cores that runs a failed task again; stopped at the end."""

@@ -17,6 +17,7 @@ from odeco.moments import WordPairs, WordTriples
 from odeco.simulate import lda_documents, zipf_topics
 from odeco.sources import as_source, partitions
 from odeco.sources.dask import open_dask
+from tests.distributed.conftest import local_cluster
 
 # Products are in single precision: sums of 2,000 documents in another order differ by some 1e-7 of the largest entry,
 # and what is read from them by the condition of the problem times that; 1e-8 was measured.
@@ -173,12 +174,7 @@ def test_every_worker_has_its_share_of_a_pass(corpus):
     """Sums are large and lie on one worker first: left alone, Dask runs all tasks there."""
     blocks = [corpus[250 * i : 250 * (i + 1)] for i in range(8)]
     bag = db.from_delayed([dask.delayed(noted)(block, i) for i, block in enumerate(blocks)])
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=60
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    with local_cluster(processes=False) as cluster, distributed.Client(cluster):
         source = as_source(bag)
         SEEN.clear()
         basis = np.random.default_rng(0).standard_normal((corpus.shape[1], 4)).astype(np.float32)

@@ -22,6 +22,7 @@ import pytest
 from odeco import CategoricalHMM, DawidSkene, GaussianMixture, LatentDirichletAllocation
 from odeco.simulate import markov_chain
 from odeco.sources import out_of_core
+from tests.distributed.conftest import local_cluster
 
 
 @pytest.fixture
@@ -32,9 +33,7 @@ def cluster():
         warnings.simplefilter("ignore")
         with (
             dask.config.set({"distributed.scheduler.allowed-failures": 5, "distributed.admin.log-format": ""}),
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=60
-            ) as started,
+            local_cluster(processes=True) as started,
             distributed.Client(started) as client,
         ):
             yield client
