@@ -108,7 +108,7 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
 	@echo "== installing odeco"
-	@$(PIP_INSTALL) --editable ".[files]"
+	@$(PIP_INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml

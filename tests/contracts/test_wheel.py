@@ -20,6 +20,9 @@ def test_the_wheel_holds_every_file_that_is_not_code(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     inside = set(zipfile.ZipFile(wheel).namelist())
+    (metadata,) = (name for name in inside if name.endswith(".dist-info/METADATA"))
+    needs = [line for line in zipfile.ZipFile(wheel).read(metadata).decode().splitlines() if "Requires-Dist" in line]
+    assert "Requires-Dist: pyarrow>=15" in needs  # no extra: the plain command reads CSV
     source = ROOT / "src"
     files = [path.relative_to(source) for path in (source / "odeco").rglob("*") if path.is_file()]
     caches = ("__pycache__", ".mypy_cache", ".ruff_cache")

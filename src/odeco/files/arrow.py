@@ -18,7 +18,7 @@ def import_arrow(name: str, what: str) -> Any:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise InputFileError(f"{name}: {what} needs pyarrow: pip install 'odeco[files]'.") from error
+        raise InputFileError(f"{name}: {what} needs pyarrow, which is missing: pip install pyarrow.") from error
     return pyarrow
 
 
