@@ -9,6 +9,8 @@ PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
 USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 
+TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test check lint format types layers pytest docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
@@ -38,7 +40,7 @@ layers: $(VENV)/.installed-dev ## imports point down the flow
 
 pytest: $(VENV)/.installed-dev ## the tests and the README examples alone
 	@echo "== tests and README examples"
-	@$(PY) -m pytest
+	@$(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(TESTS)
 
 format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff check --fix .

@@ -10,9 +10,16 @@ from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # figures are drawn, never shown
 
-# No deadline: a busy machine is not a bug. Derandomized: a failure is the same failure tomorrow.
+# No deadline: a busy machine is not a bug. Derandomized: a failure is the same failure tomorrow. With --hypothesis-seed
+# examples are new ones, and the seed alone repeats them.
 settings.register_profile("odeco", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("odeco with a seed", deadline=None, database=None, print_blob=True, max_examples=30)
 settings.load_profile("odeco")
+
+
+def pytest_configure(config):
+    if config.getoption("--hypothesis-seed", None) is not None:
+        settings.load_profile("odeco with a seed")
 
 
 @pytest.fixture(scope="session")

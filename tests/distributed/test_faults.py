@@ -9,7 +9,6 @@ import threading
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from time import sleep
 
 import dask
@@ -19,9 +18,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from odeco import CategoricalHMM, DawidSkene, GaussianMixture, LatentDirichletAllocation
+from odeco import CategoricalHMM, DawidSkene, LatentDirichletAllocation
 from odeco.simulate import markov_chain
-from odeco.sources import out_of_core
 from tests.distributed.conftest import local_cluster
 
 
@@ -161,26 +159,6 @@ def test_a_failing_task_names_its_error(corpus):
     bag = db.from_delayed([dask.delayed(corpus[:500]), broken()])
     with pytest.raises(OSError, match="the disk is gone"):
         LatentDirichletAllocation(5, random_state=0).fit(bag)
-
-
-def test_a_spark_task_that_fails_is_run_again(spark, tmp_path):
-    rng = np.random.default_rng(0)
-    points = 3 * rng.standard_normal((3, 4))[rng.choice(3, 1500)] + rng.standard_normal((1500, 4))
-    marker = str(tmp_path / "failed")
-
-    def once(rows):
-        for index, row in enumerate(rows):
-            if index == 7 and not Path(marker).exists():
-                Path(marker).touch()
-                raise RuntimeError("a task fails")
-            yield row
-
-    rdd = spark.sparkContext.parallelize(points.tolist(), 3).mapPartitions(once)
-    frame = spark.createDataFrame(rdd, "a double, b double, c double, d double")
-    spread = GaussianMixture(3, random_state=0, refine=None).fit(frame)
-    assert Path(marker).exists()
-    here = GaussianMixture(3, random_state=0, refine=None).fit(out_of_core(points))
-    np.testing.assert_allclose(spread.means_, here.means_, atol=1e-9)
 
 
 def test_a_corrupt_row_group_is_named(corpus, tmp_path):

@@ -1,14 +1,23 @@
-"""The same fits on Spark DataFrames, by Spark's own aggregation."""
+"""The same fits on Spark DataFrames, by Spark's own aggregation. All tests of Spark are here: one worker starts it."""
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from odeco import ICA, DawidSkene, GaussianMixture, LatentDirichletAllocation, ProductMixture, SingleTopicModel
+from odeco import (
+    ICA,
+    DawidSkene,
+    GaussianMixture,
+    LatentDirichletAllocation,
+    MultiViewMixture,
+    ProductMixture,
+    SingleTopicModel,
+)
 from odeco.sources import out_of_core
 from odeco.sources.spark import from_spark
 
@@ -125,3 +134,54 @@ def test_labels_of_crowds_wide_and_long(spark, crowd):
     labels = [row.predict for row in here.predict(arrays).select("predict").collect()]
     np.testing.assert_array_equal(labels, here.predict(crowd))
     assert here.score(arrays) == pytest.approx(here.score(crowd))
+
+
+def test_a_spark_task_that_fails_is_run_again(spark, tmp_path):
+    rng = np.random.default_rng(0)
+    points = 3 * rng.standard_normal((3, 4))[rng.choice(3, 1500)] + rng.standard_normal((1500, 4))
+    marker = str(tmp_path / "failed")
+
+    def once(rows):
+        for index, row in enumerate(rows):
+            if index == 7 and not Path(marker).exists():
+                Path(marker).touch()
+                raise RuntimeError("a task fails")
+            yield row
+
+    rdd = spark.sparkContext.parallelize(points.tolist(), 3).mapPartitions(once)
+    frame = spark.createDataFrame(rdd, "a double, b double, c double, d double")
+    spread = GaussianMixture(3, random_state=0, refine=None).fit(frame)
+    assert Path(marker).exists()
+    here = GaussianMixture(3, random_state=0, refine=None).fit(out_of_core(points))
+    np.testing.assert_allclose(spread.means_, here.means_, atol=1e-9)
+
+
+def test_views_of_spark(spark, views):
+    """A column for each view: arrays of numbers and sparse vectors."""
+    from pyspark.ml.linalg import Vectors
+
+    counts = views[2].tocsr()
+    rows = [
+        (i % 3 + 0.0, views[0][i].tolist(), views[1][i].astype(int).tolist(), _vector(Vectors, counts, i))
+        for i in range(3000)
+    ]
+    frame = spark.createDataFrame(rows, ["w", "numbers", "answers", "counts"]).repartition(3)
+    data = from_spark(frame, ["numbers", "answers", "counts"], weight="w")
+    model = MultiViewMixture(3, random_state=0, refine="one-step")
+    here = model.fit(views, sample_weight=np.arange(3000) % 3 + 0.0).means_
+    there = model.fit(data)
+    for mean, other in zip(there.means_, here, strict=True):
+        np.testing.assert_allclose(mean, other, atol=1e-9)
+    answers = there.predict(data).limit(20).collect()
+    columns = [np.array([row[name] for row in answers], dtype=float) for name in ("numbers", "answers")]
+    expected = there.predict([*columns, np.array([row["counts"].toArray() for row in answers])])
+    assert [row["predict"] for row in answers] == expected.tolist()
+    with pytest.raises(ValueError, match="say which columns hold the views"):
+        model.fit(frame)
+    with pytest.raises(ValueError, match="got 'other'"):
+        from_spark(frame, ["numbers", "other", "counts"])
+
+
+def _vector(vectors, counts, i):
+    row = slice(counts.indptr[i], counts.indptr[i + 1])
+    return vectors.sparse(counts.shape[1], counts.indices[row].tolist(), counts.data[row].tolist())

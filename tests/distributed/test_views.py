@@ -11,7 +11,7 @@ import pytest
 
 from odeco import MultiViewMixture
 from odeco.exceptions import MomentWarning
-from odeco.sources import checkpointed, from_spark, out_of_core, partitions
+from odeco.sources import checkpointed, out_of_core, partitions
 
 # The same sums in double precision in another order, through EM to convergence: 1e-13 was measured.
 TOLERANCE = 1e-9
@@ -117,34 +117,3 @@ def test_samples_do_not_travel(views, sent):
     assert found[0]["ViewPairs"] == 8 * (pairs + 2 * d + 2)  # whole: up to 256 columns
     assert found[0]["ViewMoments"] == 8 * (2 * d * r + d + 3 * r + r**3 + 3 * r**2 + 2)
     assert found[0]["PosteriorSums"] == 8 * (2 * d * k + k + 1)
-
-
-def test_views_of_spark(spark, views):
-    """A column for each view: arrays of numbers and sparse vectors."""
-    from pyspark.ml.linalg import Vectors
-
-    counts = views[2].tocsr()
-    rows = [
-        (i % 3 + 0.0, views[0][i].tolist(), views[1][i].astype(int).tolist(), _vector(Vectors, counts, i))
-        for i in range(3000)
-    ]
-    frame = spark.createDataFrame(rows, ["w", "numbers", "answers", "counts"]).repartition(3)
-    data = from_spark(frame, ["numbers", "answers", "counts"], weight="w")
-    model = MultiViewMixture(3, random_state=0, refine="one-step")
-    here = model.fit(views, sample_weight=np.arange(3000) % 3 + 0.0).means_
-    there = model.fit(data)
-    for mean, other in zip(there.means_, here, strict=True):
-        np.testing.assert_allclose(mean, other, atol=TOLERANCE)
-    answers = there.predict(data).limit(20).collect()
-    columns = [np.array([row[name] for row in answers], dtype=float) for name in ("numbers", "answers")]
-    expected = there.predict([*columns, np.array([row["counts"].toArray() for row in answers])])
-    assert [row["predict"] for row in answers] == expected.tolist()
-    with pytest.raises(ValueError, match="say which columns hold the views"):
-        model.fit(frame)
-    with pytest.raises(ValueError, match="got 'other'"):
-        from_spark(frame, ["numbers", "other", "counts"])
-
-
-def _vector(vectors, counts, i):
-    row = slice(counts.indptr[i], counts.indptr[i + 1])
-    return vectors.sparse(counts.shape[1], counts.indices[row].tolist(), counts.data[row].tolist())
