@@ -1,8 +1,8 @@
-"""What the estimators have learned: names, dtypes and shapes, checked when a model is saved and when it is loaded.
+"""What the estimators have learned, in the words of `odeco.persistence.shapes`: checked when a model is saved and when
+it is loaded.
 
-`k` is the number of components, `d` that of features; any other letter is a size of its own, the same wherever it
-stands in one model, and `*` any size. "size d" is a number that must be d. Compiled loops trust these shapes, those of
-the sums of `partial_fit` too (`odeco.persistence.sums`).
+`k` is the number of components, `d` that of features. Compiled loops trust what stands here, and the sums of
+`partial_fit` too (`odeco.persistence.sums`).
 """
 
 from __future__ import annotations
@@ -14,87 +14,95 @@ import numpy as np
 
 from odeco.persistence.sums import fits
 
-_NUMBER, _WHOLE, _FLAG = "number", "whole number", "flag"
-
 _ALL = {
-    "n_features_in_": "size d",
+    "n_features_in_": "whole d",
     "feature_names_in_": "any d",
-    "n_iter_": _WHOLE,
+    "n_iter_": "whole",
     "diagnostics_": "Diagnostics",
     "_sklearn_output_config": "plain",  # of set_output
 }
-_MIXTURE = {**_ALL, "weights_": "float k", "converged_": _FLAG, "lower_bound_": _NUMBER}
-_CHAIN = {**_ALL, "startprob_": "float k", "transmat_": "float k k", "monitor_": "ConvergenceMonitor"}
-_TOPICS = {**_ALL, "components_": "float k d", "_word_stream": "WordStream d"}
+_MIXTURE = {**_ALL, "weights_": "simplex k", "converged_": "flag", "lower_bound_": "number"}
+_CHAIN = {**_ALL, "startprob_": "simplex k", "transmat_": "simplex k k", "monitor_": "ConvergenceMonitor"}
+_TOPICS = {**_ALL, "components_": "simplex k d", "_word_stream": "WordStream d"}
+_COVARIANCES = {
+    "spherical": "nonnegative k",
+    "tied_spherical": "finite-number",
+    "diag": "nonnegative k d",
+    "full": "finite k d d",
+    "tied": "finite d d",
+}
+_BY_PARAMETER = "by covariance_type"
+# What a fitted model may lack: names and sums that were never given, and what it says of a fit that never was.
+_OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "_word_stream", "_stream", "n_iter_", "diagnostics_"}
+_OPTIONAL |= {"monitor_", "converged_", "lower_bound_"}
 
-# Alternatives are separated by "|"; "list of" is a list or tuple of any length, "?" allows None.
 LEARNED: Mapping[str, Mapping[str, str]] = {
-    "SingleTopicModel": {**_TOPICS, "weights_": "float k"},
-    "LatentDirichletAllocation": {**_TOPICS, "alpha_": "float k", "alpha0_": _NUMBER, "eta_": f"{_NUMBER}|float d"},
+    "SingleTopicModel": {**_TOPICS, "weights_": "simplex k"},
+    "LatentDirichletAllocation": {
+        **_TOPICS,
+        "alpha_": "nonnegative k",
+        "alpha0_": "finite-number",
+        "eta_": "finite-number|nonnegative d",
+    },
     "GaussianMixture": {
         **_MIXTURE,
-        "means_": "float k d",
-        "covariances_": f"float k|{_NUMBER}|float k d|float d d|float k d d",
-        "_stream": "GaussianStream|ProductStream",
+        "means_": "finite k d",
+        "covariances_": _BY_PARAMETER,
+        "_stream": "GaussianStream d|ProductStream d",
     },
     "ProductMixture": {
         **_MIXTURE,
-        "means_": "float k d",
-        "variances_": "float k d",
-        "probabilities_": "list of float k *",
-        "categories_": "list of any *",
-        "families_": "plain",
-        "_families": "Families",
-        "_schema": "Schema",
-        "_table": "float k *",
-        "_stream": "ProductStream",
+        "means_": "finite k d",
+        "variances_": "nonnegative k d",
+        "_schema": "Schema d",
+        "_families": "Families d",
+        "families_": "list d of among gaussian bernoulli categorical poisson",
+        "probabilities_": "list c of simplex k c#",
+        "categories_": "list c of any c#",
+        "_table": "finite k q",
+        "_stream": "ProductStream d",
     },
     "MultiViewMixture": {
         **_MIXTURE,
-        "means_": "list of float k *",
-        "variances_": "list of ?float k *",
-        "likelihoods_": "plain",
-        "groups_": "plain",
-        "view_widths_": "plain",
-        "_model": "ViewModel",
-        "_kinds": "ViewKinds",
-        "_stream": "ViewStream",
+        "view_widths_": "list v of whole w#",
+        "means_": "list v of finite k w#",
+        "variances_": "list v of ?nonnegative k w#",
+        "likelihoods_": "list v of among gaussian bernoulli multinomial poisson",
+        "groups_": "list of list of whole",
+        "_model": "ViewModel v",
+        "_kinds": "ViewKinds v",
+        "_stream": "ViewStream v",
     },
     "DawidSkene": {
         **_MIXTURE,
-        "confusion_": "float d k l",
+        "confusion_": "simplex d k l",
         "classes_": "any k",
         "given_labels_": "any l",
         "annotators_": "any d",
         "items_": "any *|plain",
-        "layout_": "plain",
-        "_stream": "list of CrowdMoments",
+        "layout_": "text",
+        "_stream": "list of CrowdMoments d l",
     },
     "CategoricalHMM": {
         **_CHAIN,
-        "n_features_in_": _WHOLE,  # 1: symbols stand in one column
-        "emissionprob_": "float k s",
-        "n_symbols_": "size s",
+        "n_features_in_": "whole 1",  # symbols stand in one column
+        "n_symbols_": "whole s",
+        "emissionprob_": "simplex k s",
         "_stream": "SymbolStream s",
     },
-    "GaussianHMM": {
-        **_CHAIN,
-        "means_": "float k d",
-        "covars_": "float k|float k d|float d d|float k d d",
-        "_stream": "FeatureStream",
-    },
-    "PoissonHMM": {**_CHAIN, "lambdas_": "float k d", "_stream": "FeatureStream"},
+    "GaussianHMM": {**_CHAIN, "means_": "finite k d", "covars_": _BY_PARAMETER, "_stream": "FeatureStream d"},
+    "PoissonHMM": {**_CHAIN, "lambdas_": "nonnegative k d", "_stream": "FeatureStream d"},
     "ICA": {
         **_ALL,
-        "mixing_": "float d k",
-        "components_": "float k d",
-        "sinr_components_": "float k d",
-        "whitening_": "float * d",
-        "mean_": "float d",
-        "covariance_": "float d d",
-        "noise_covariance_": "float d d",
-        "kurtosis_": "float k",
-        "_stream": "IcaStream",
+        "mixing_": "finite d k",
+        "components_": "finite k d",
+        "sinr_components_": "finite k d",
+        "whitening_": "finite * d",
+        "mean_": "finite d",
+        "covariance_": "finite d d",
+        "noise_covariance_": "finite d d",
+        "kurtosis_": "finite k",
+        "_stream": "IcaStream d",
     },
 }
 
@@ -103,24 +111,38 @@ def check_learned(estimator: str, parameters: Mapping[str, Any], state: Mapping[
     """Raise ValueError for an attribute that the estimator does not have, or that is not what it should be."""
     sizes: dict[str, int] = {}
     known = LEARNED[estimator]
-    for name, value in state.items():
+    for name in state:
         if name not in known:
             raise ValueError(f"{estimator} has no attribute {name!r} that could be kept in a file.")
-        if not any(fits(value, expected, sizes) for expected in known[name].split("|")):
-            raise ValueError(f"{name} should be {known[name]!r}, found {_describe(value)}.")
-    _check_together(parameters, state)
+    for name in [
+        name for name in known if name in state
+    ]:  # in this order: sizes come before what is compared with them
+        expected = known[name]
+        if expected == _BY_PARAMETER:
+            expected = _COVARIANCES[parameters["covariance_type"]]
+        if not fits(state[name], expected, sizes):
+            raise ValueError(f"{name} should be {expected!r}{_told(sizes)}, found {_describe(state[name])}.")
+    missing = [name for name in known if name not in state and name not in _OPTIONAL]
+    if missing and "k" in sizes:
+        raise ValueError(f"{missing[0]} is missing.")
+    if "_families" in state:
+        _check_table(state)
 
 
-def _check_together(parameters: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Shapes that more than one attribute has a say in."""
-    widths = state.get("view_widths_")
-    if widths is not None and "means_" in state and [mean.shape[1] for mean in state["means_"]] != list(widths):
-        raise ValueError("means_ and view_widths_ disagree.")
-    if "covars_" in state:
-        k, d = state["means_"].shape
-        shapes = {"spherical": (k,), "diag": (k, d), "full": (k, d, d), "tied": (d, d)}
-        if state["covars_"].shape != shapes[parameters["covariance_type"]]:
-            raise ValueError(f"covars_ of shape {state['covars_'].shape} are not {parameters['covariance_type']!r}.")
+def _check_table(state: Mapping[str, Any]) -> None:
+    """The columns of a table by three accounts: schema, families, and the parameters of a component."""
+    families, schema = state["_families"], state["_schema"]
+    expected = type(families).of(schema, families.centre, families.scale)
+    for name in ("bernoulli", "categorical", "poisson", "gaussian", "sizes"):
+        if not np.array_equal(getattr(families, name), getattr(expected, name)):
+            raise ValueError(f"_families and _schema disagree about {name}.")
+    if tuple(state["families_"]) != tuple(schema.families) or state["_table"].shape[1] != families.n_parameters:
+        raise ValueError("families_ and _table are not those of _schema.")
+
+
+def _told(sizes: Mapping[str, int]) -> str:
+    told = ", ".join(f"{letter} = {size}" for letter, size in sizes.items())
+    return f" with {told}" if told else ""
 
 
 def _describe(value: Any) -> str:

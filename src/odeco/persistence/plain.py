@@ -20,7 +20,26 @@ from odeco.persistence.registry import class_of, name_of, rebuild, state_of
 
 Node = Any  # what json.dumps takes
 
-_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+
+def _is_twister(state: Mapping[str, Any]) -> bool:
+    """A place within the key, and a key that is not all zero: all that comes from that is zero, and draws never end."""
+    key, place = state["state"]["key"], state["state"]["pos"]
+    words = isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (624,)
+    return words and type(place) is int and 0 <= place <= 624 and bool(key[1:].any() or key[0] >> 31)
+
+
+def _is_congruential(state: Mapping[str, Any]) -> bool:
+    return bool(state["state"]["inc"] % 2 == 1)  # an even one has a short period, 0 that of one number
+
+
+# Bit generators, and whether a state is one of theirs.
+_BIT_GENERATORS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "PCG64": _is_congruential,
+    "PCG64DXSM": _is_congruential,
+    "MT19937": _is_twister,
+    "Philox": lambda state: type(state["buffer_pos"]) is int and 0 <= state["buffer_pos"] <= 4,
+    "SFC64": lambda state: True,
+}
 _SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
 _SCALARS = "biufcSU"
 
@@ -181,20 +200,17 @@ class Decoder:
         return rebuild(node["class"], {key: self.decode(item) for key, item in node["state"].items()})
 
     def _generator(self, node: Mapping[str, Any]) -> np.random.Generator:
-        state = self.decode(node["state"])
-        if state["bit_generator"] not in _BIT_GENERATORS:
-            raise ValueError(f"unknown bit generator {state['bit_generator']!r}.")
-        bits = getattr(np.random, state["bit_generator"])()
-        bits.state = state
-        return np.random.Generator(bits)
+        return np.random.Generator(_bit_generator(self.decode(node["state"])))
 
     def _random_state(self, node: Mapping[str, Any]) -> np.random.RandomState:
-        state = np.random.RandomState()
-        state.set_state(self.decode(node["state"]))
+        found = self.decode(node["state"])
+        state = np.random.RandomState(_bit_generator(found))
+        state.set_state(found)
         return state
 
     def _sparse(self, node: Mapping[str, Any]) -> Any:
-        parts = [self._arrays[node[part]] for part in ("data", "indices", "indptr")]
+        # Copies: an array that another object writes to would not stay as it was checked.
+        parts = [self._arrays[node[part]].copy() for part in ("data", "indices", "indptr")]
         shape = tuple(_index(length) for length in node["shape"])
         matrix = _SPARSE[node["class"]](tuple(parts), shape=shape)
         matrix.check_format(full_check=True)  # kernels index by it
@@ -213,6 +229,18 @@ class Decoder:
 
         codes, categories = self.decode(node["codes"]), self.decode(node["categories"])
         return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=bool(node["ordered"])))
+
+
+def _bit_generator(state: Mapping[str, Any]) -> np.random.BitGenerator:
+    """The source of random bits in this state; numpy believes everything that it is told of one."""
+    name = state["bit_generator"]
+    if name not in _BIT_GENERATORS:
+        raise ValueError(f"unknown bit generator {name!r}.")
+    if not _BIT_GENERATORS[name](state):
+        raise ValueError(f"no {name} can be in the state that the file has.")
+    bits: np.random.BitGenerator = getattr(np.random, name)()
+    bits.state = state
+    return bits
 
 
 def _index(value: Any) -> int:

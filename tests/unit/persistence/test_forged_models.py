@@ -1,0 +1,199 @@
+"""Model files with right checksums that no `save` has written: what compiled loops would trust is refused at load."""
+
+import json
+from enum import Enum
+
+import numpy as np
+import pytest
+
+import odeco
+from odeco import archive
+from odeco.persistence.registry import _CLASSES, attributes_of, class_of
+from odeco.persistence.sums import CLASSES
+from tests.saved_models import CASES
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def written(model, folder):
+    """The contents of a model file: document and arrays, to be changed."""
+    odeco.save(model, folder / "good")
+    return archive.read(folder / "good", "model", 1)[1:]
+
+
+def refused(document, arrays, folder, match):
+    archive.write(folder / "bad", "model", 1, document, arrays)
+    with pytest.raises(odeco.ModelFileError, match=match):
+        odeco.load(folder / "bad")
+
+
+def replaced(text, old, new):
+    """A document with one piece of its text replaced."""
+    before = json.dumps(text)
+    assert before.count(old) == 1
+    return json.loads(before.replace(old, new))
+
+
+def test_every_class_of_a_file_is_declared():
+    for name in _CLASSES:
+        declared = set() if issubclass(class_of(name), Enum) else set(attributes_of(name))
+        assert set(CLASSES[name][1]) == declared
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, lambda: np.random.Generator(np.random.MT19937())])
+@pytest.mark.parametrize("place", [-1, 625, 10**9])
+def test_place_of_a_twister(make, place, tmp_path):
+    """numpy reads its next number there."""
+    generator = make()
+    state = getattr(generator, "bit_generator", getattr(generator, "_bit_generator", None)).state["state"]
+    document, arrays = written(odeco.ICA(2, random_state=generator), tmp_path)
+    forged = replaced(document, json.dumps(["pos", state["pos"]]), json.dumps(["pos", place]))
+    refused(forged, arrays, tmp_path, "MT19937")
+
+
+def test_a_twister_of_zeros(tmp_path):
+    """All that comes from it is zero, and draws that reject zeros never end."""
+    document, arrays = written(odeco.ICA(2, random_state=np.random.RandomState()), tmp_path)
+    refused(document, {name: np.zeros_like(array) for name, array in arrays.items()}, tmp_path, "MT19937")
+
+
+@pytest.mark.parametrize(
+    ("bits", "old", "new"),
+    [
+        (np.random.Philox, ["buffer_pos", 4], ["buffer_pos", 4000]),
+        (np.random.PCG64, ["inc", None], ["inc", 0]),
+        (np.random.PCG64DXSM, ["inc", None], ["inc", 0]),
+    ],
+)
+def test_states_of_other_bit_generators(bits, old, new, tmp_path):
+    generator = np.random.Generator(bits(0))
+    if old[1] is None:
+        old = [old[0], generator.bit_generator.state["state"][old[0]]]
+    document, arrays = written(odeco.ICA(2, random_state=generator), tmp_path)
+    refused(replaced(document, json.dumps(old), json.dumps(new)), arrays, tmp_path, bits.__name__)
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.SFC64, np.random.Philox, np.random.MT19937])
+@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.Generator])
+def test_sound_generators_go_on(bits, kind, tmp_path):
+    odeco.save(odeco.ICA(2, random_state=kind(bits(3))), tmp_path / "a")
+    drawn = odeco.load(tmp_path / "a").random_state.normal(size=9)
+    np.testing.assert_array_equal(drawn, kind(bits(3)).normal(size=9))
+
+
+def _stream_of_symbols(folder):
+    case = BY_NAME["CategoricalHMM"]
+    document, arrays = written(case.partial_fit(case.make(), slice(0, 2)), folder)
+    head = document["learned"]["_stream"]["state"]["_head"]["state"]
+    return document, arrays, head
+
+
+@pytest.mark.parametrize("symbol", [-1, 5, 10**6])
+def test_steps_of_unknown_codes(symbol, tmp_path):
+    document, arrays, head = _stream_of_symbols(tmp_path)
+    arrays[head["codes"]["name"]][7] = symbol
+    refused(document, arrays, tmp_path, "_stream should be")
+
+
+@pytest.mark.parametrize("symbol", [-2, 4, 10**6])
+def test_symbols_outside_of_the_alphabet(symbol, tmp_path):
+    document, arrays, head = _stream_of_symbols(tmp_path)
+    arrays[head["values"]["name"]][1] = symbol
+    refused(document, arrays, tmp_path, "_stream should be")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32])
+def test_symbols_of_any_type_of_integers_are_kept(dtype, tmp_path):
+    case = BY_NAME["CategoricalHMM"]
+    model = case.make().partial_fit(case.chunks()[0].astype(dtype))
+    odeco.save(model, tmp_path / "a")
+    np.testing.assert_array_equal(odeco.load(tmp_path / "a").emissionprob_, model.emissionprob_)
+
+
+def _changed(name, attribute, change, folder, **parameters):
+    """A fitted model with one learned array changed."""
+    document, arrays = written(BY_NAME[name].fit(), folder)
+    place = document["learned"][attribute]["name"]
+    arrays[place] = change(arrays[place].copy())
+    document["parameters"].update(parameters)
+    return document, arrays
+
+
+def _with_nan(array):
+    array.flat[0] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "change"),
+    [
+        ("SingleTopicModel", "components_", lambda a: a[:, :-1]),
+        ("LatentDirichletAllocation", "components_", lambda a: a[:-1]),
+        ("LatentDirichletAllocation", "components_", lambda a: 2 * a),
+        ("LatentDirichletAllocation", "components_", _with_nan),
+        ("SingleTopicModel", "weights_", lambda a: a - 0.5),
+        ("SingleTopicModel", "weights_", lambda a: a.astype(np.float16)),
+        ("GaussianMixture", "means_", _with_nan),
+        ("GaussianMixture", "covariances_", lambda a: -a),
+        ("GaussianHMM", "transmat_", lambda a: a[:, :1]),
+        ("GaussianHMM", "startprob_", lambda a: np.zeros_like(a)),
+        ("CategoricalHMM", "emissionprob_", lambda a: a + 1),
+        ("DawidSkene", "confusion_", lambda a: a[:, :, :2]),
+        ("ICA", "components_", lambda a: a[:, :2]),
+        ("ProductMixture", "_table", lambda a: a[:, :-1]),
+    ],
+)
+def test_learned_arrays_that_nothing_has_learned(name, attribute, change, tmp_path):
+    refused(*_changed(name, attribute, change, tmp_path), tmp_path, "damaged")
+
+
+@pytest.mark.parametrize("kind", ["diag", "full", "tied", "tied_spherical"])
+def test_covariances_of_another_type(kind, tmp_path):
+    forged = _changed("GaussianMixture", "covariances_", lambda a: a, tmp_path, covariance_type=kind)
+    refused(*forged, tmp_path, "covariances_")
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [("SingleTopicModel", "n_features_in_"), ("GaussianMixture", "weights_"), ("CategoricalHMM", "n_symbols_")],
+)
+def test_a_part_that_is_missing(name, attribute, tmp_path):
+    """Without the number of features, wider rows would go to loops over narrower parameters."""
+    document, arrays = written(BY_NAME[name].fit(), tmp_path)
+    del document["learned"][attribute]
+    refused(document, arrays, tmp_path, f"{attribute} is missing")
+
+
+def test_columns_of_a_table_by_several_accounts(tmp_path):
+    document, arrays = written(BY_NAME["ProductMixture"].fit(), tmp_path)
+    families = document["learned"]["_families"]["state"]
+    families["poisson"], families["gaussian"] = families["gaussian"], families["poisson"]
+    refused(document, arrays, tmp_path, "_families and _schema disagree")
+
+
+def test_documents_that_wait(tmp_path):
+    """Blocks are taken from them until none are left."""
+    case = BY_NAME["SingleTopicModel"]
+    document, arrays = written(case.partial_fit(case.make(), slice(0, 2)), tmp_path)
+    document["learned"]["_word_stream"]["state"]["_held"] = 10**15
+    refused(document, arrays, tmp_path, "_word_stream should be")
+
+
+def test_columns_are_not_shared_with_what_is_written_to(tmp_path):
+    """Columns of counts that are also sums would be checked first, and then added to."""
+    case = BY_NAME["SingleTopicModel"]
+    document, arrays = written(case.partial_fit(case.make(), slice(0, 1)), tmp_path)
+    stream = document["learned"]["_word_stream"]["state"]
+    counts = stream["_waiting"][0]["state"]["counts"]
+    arrays["shared"] = np.zeros(3, dtype=np.int64)
+    arrays["ones"], arrays["ends"] = np.ones(3, dtype=np.float32), np.array([0, 3])
+    stream["frequencies"]["state"]["n_at_least"] = {"is": "array", "name": "shared"}
+    counts.update(data="ones", indices="shared", indptr="ends", shape=[1, 25])
+    stream["_waiting"] = stream["_waiting"][:1]
+    stream["_waiting"][0]["state"]["lengths"] = {"is": "array", "name": "one"}
+    stream["_waiting"][0]["state"]["weights"] = None
+    arrays["one"], stream["_held"], stream["_sums"] = np.ones(1), 1, None
+    archive.write(tmp_path / "bad", "model", 1, document, arrays)
+    waiting = odeco.load(tmp_path / "bad")._word_stream
+    waiting.frequencies.n_at_least += 10**9
+    assert waiting._waiting[0].counts.indices.max() == 0
