@@ -417,8 +417,14 @@ def _scatter(total: Any) -> bool:
     return bool(len(total._copies) > 0)
 
 
-def _waiting(stream: Any) -> bool:
-    return bool(stream._held == sum(map(len, stream._waiting)))
+def _has_parts(triples: Any) -> bool:
+    return bool(triples._parts)
+
+
+def _documents(stream: Any) -> bool:
+    """As many documents wait as it says, and its directions are enough for the components."""
+    enough = stream._sums is None or stream._sums.pairs.basis.shape[1] >= stream.n_components
+    return enough and bool(stream._held == sum(map(len, stream._waiting)))
 
 
 def _counts(batch: Any) -> bool:
@@ -483,7 +489,8 @@ _RULES = {
     "SymbolStream": _symbols,
     "ViewBasis": _groups,
     "ViewMoments": _three_views,
-    "WordStream": _waiting,
+    "WordStream": _documents,
+    "WordTriples": _has_parts,
 }
 _SHAPES = Shapes(name_of, CLASSES, _RULES)
 fits = _SHAPES.fits
