@@ -157,6 +157,7 @@ def _is_plain(value: Any) -> bool:
 _ARRAYS: Mapping[str, Callable[[Any], bool]] = {
     "any": _anything,
     "places": lambda value: value.dtype.kind in "iu",
+    "integers": lambda value: value.dtype == np.int64,  # to be added to
     "flags": lambda value: value.dtype == bool,
     "float": _is_float,  # NaN where a value is missing
     "finite": _is_finite,

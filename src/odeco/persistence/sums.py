@@ -6,12 +6,10 @@ compared with these lines first: types, shapes, ranges, finite values. Every cla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping
 
 from odeco.persistence.registry import name_of
+from odeco.persistence.rules import RULES
 from odeco.persistence.shapes import Declared, Shapes
 
 _ROWS = {"rows": "float n d", "weights": "?nonnegative n"}
@@ -35,7 +33,7 @@ _WORDS: Mapping[str, Declared] = {
             "n": "whole",
             "_sum": "finite d",
             "_weight": "finite-number",
-            "n_at_least": "places 3",
+            "n_at_least": "integers 3",
             "n_words": "finite-number",
             "longest": "finite-number",
         },
@@ -285,7 +283,7 @@ _VIEWS: Mapping[str, Declared] = {
 
 _CHAINS: Mapping[str, Declared] = {
     "Sequences": (
-        "",
+        "d",
         {"values": "any m|any m d", "codes": "?places *", "offsets": "places s+1", "weights": "?nonnegative s"},
     ),
     "SymbolPairs": (
@@ -361,7 +359,7 @@ _CHAINS: Mapping[str, Declared] = {
             "n_components": "positive-whole",
             "correlated": "flag",
             "moments": "?FeatureMoments d",
-            "_head": "?Sequences",
+            "_head": "?Sequences d",
         },
     ),
 }
@@ -397,100 +395,4 @@ _REPORTS: Mapping[str, Declared] = {
 
 CLASSES: Mapping[str, Declared] = {**_WORDS, **_ROW_SUMS, **_TABLES, **_VIEWS, **_CHAINS, **_REPORTS}
 
-
-def _sequences(data: Any) -> bool:
-    """Offsets that ascend from 0 to the number of steps, and codes that are rows of the values."""
-    offsets, codes, values = data.offsets, data.codes, data.values
-    if offsets[0] != 0 or (np.diff(offsets.astype(np.int64)) <= 0).any():
-        return False
-    if codes is None:
-        return bool(offsets[-1] == len(values))
-    return _SHAPES.fits(codes, "places n < m", {"n": int(offsets[-1]), "m": len(values)})
-
-
-def _symbols(stream: Any) -> bool:
-    """Steps of a stream of symbols: those of the alphabet, then -1 for a missing one."""
-    return stream._head is None or np.array_equal(stream._head.values, [*range(stream.n_symbols), -1])
-
-
-def _scatter(total: Any) -> bool:
-    return bool(len(total._copies) > 0)
-
-
-def _has_parts(triples: Any) -> bool:
-    return bool(triples._parts)
-
-
-def _documents(stream: Any) -> bool:
-    """As many documents wait as it says, and its directions are enough for the components."""
-    enough = stream._sums is None or stream._sums.pairs.basis.shape[1] >= stream.n_components
-    return enough and bool(stream._held == sum(map(len, stream._waiting)))
-
-
-def _counts(batch: Any) -> bool:
-    return bool((batch.counts.data >= 0).all())
-
-
-def _fourth(moments: Any) -> bool:
-    return bool(len(moments._gram) == moments._n_products(moments.dimension))
-
-
-def _layout(families: Any) -> bool:
-    """Each column belongs to one family."""
-    columns = np.concatenate([families.numbers, families.categorical])
-    return bool((np.sort(columns) == np.arange(families.centre.size)).all()) and bool((families.sizes > 0).all())
-
-
-def _groups(basis: Any) -> bool:
-    """Three groups that share out the views; those of a group have as many directions."""
-    views = sorted(view for group in basis.groups for view in group)
-    if views != list(range(len(basis.directions))) or not all(basis.groups):
-        return False
-    return all(len({basis.directions[view].shape[1] for view in group}) == 1 for group in basis.groups)
-
-
-def _three_views(moments: Any) -> bool:
-    """Sums of the sizes that the basis asks for."""
-    widths, (a, b, c) = moments.basis.widths, moments.basis.ranks()
-    outside = [(t, g) for t in range(len(widths)) for g in range(3) if t not in moments.basis.groups[g]]
-    return (
-        _shapes_of(moments._first) == [(width,) for width in widths]
-        and _shapes_of(moments._projected) == [(a,), (b,), (c,)]
-        and _shapes_of(moments._pairs) == [(a, b), (a, c), (b, c)]
-        and moments._triples.shape == (a * b, c)
-        and list(moments._cross) == outside
-        and _shapes_of(moments._cross.values()) == [(widths[t], (a, b, c)[g]) for t, g in outside]
-    )
-
-
-def _shapes_of(arrays: Iterable[Any]) -> list[tuple[int, ...]]:
-    return [np.shape(array) for array in arrays]
-
-
-def _crowd(moments: Any) -> bool:
-    """Labels of each annotator go to the columns of his group."""
-    labels, width, found = moments.n_classes, moments.n_classes + 1, moments._sum
-    n_votes = len(moments.groups) * labels
-    if moments._votes.shape != (n_votes, 3 * width + 1) or found.shape != (n_votes, 3 * labels):
-        return False
-    columns = np.repeat(moments.groups, labels) * labels + np.tile(np.arange(labels), len(moments.groups))
-    once = np.array_equal(found.indptr, np.arange(n_votes + 1)) and np.array_equal(found.indices, columns)
-    return once and bool((found.data == 1).all()) and moments._views.basis.widths == (width,) * 3
-
-
-# What words cannot say.
-_RULES = {
-    "Batch": _counts,
-    "CrowdMoments": _crowd,
-    "Families": _layout,
-    "FourthMoments": _fourth,
-    "ScatterSum": _scatter,
-    "Sequences": _sequences,
-    "SymbolStream": _symbols,
-    "ViewBasis": _groups,
-    "ViewMoments": _three_views,
-    "WordStream": _documents,
-    "WordTriples": _has_parts,
-}
-_SHAPES = Shapes(name_of, CLASSES, _RULES)
-fits = _SHAPES.fits
+fits = Shapes(name_of, CLASSES, RULES).fits
