@@ -100,7 +100,7 @@ def _odd(rows: Any, name: str, rng: Rng) -> Any:
         return rows.toarray()
     if not isinstance(rows, np.ndarray):
         return rows if name not in _VALUES or not sparse.issparse(rows) or not rows.nnz else _with_data(rows, name, rng)
-    return _ODDITIES[name](rows, rng) if rows.size else rows
+    return _ODDITIES[name](rows, rng) if rows.size and rows.dtype.kind in "biuf" else rows
 
 
 def _with_data(rows: Any, name: str, rng: Rng) -> Any:

@@ -34,7 +34,7 @@ _COVARIANCES = {
 _BY_PARAMETER = "by covariance_type"
 # What a fitted model may lack: names and sums that were never given, and what it says of a fit that never was.
 _OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "_word_stream", "_stream", "n_iter_", "diagnostics_"}
-_OPTIONAL |= {"monitor_", "converged_", "lower_bound_"}
+_OPTIONAL |= {"monitor_", "converged_", "lower_bound_", "groups_"}
 
 LEARNED: Mapping[str, Mapping[str, str]] = {
     "SingleTopicModel": {**_TOPICS, "weights_": "simplex k"},

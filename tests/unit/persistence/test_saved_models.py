@@ -55,6 +55,13 @@ def test_an_unfitted_model_can_be_fitted_after_loading(case: SavedCase, tmp_path
     same(vars(case.fit(model=loaded)), vars(case.fit(model=model)))
 
 
+def test_a_fit_that_moments_could_not_start_comes_back(tmp_path):
+    views = [np.ones((20, 2))] * 3
+    with pytest.warns(odeco.MomentWarning):
+        model = odeco.MultiViewMixture(2, random_state=0).fit(views)
+    same(vars(through_file(model, tmp_path)), vars(model))
+
+
 def test_what_is_shared_is_shared_after_loading(tmp_path):
     case = CASES[0]
     loaded = through_file(case.partial_fit(case.make(), slice(0, 3)), tmp_path)
