@@ -11,7 +11,7 @@ import numpy as np
 def _sequences(data: Any) -> bool:
     """Offsets that ascend from 0 to the number of steps, and codes that are rows of the values."""
     offsets, codes, values = data.offsets, data.codes, data.values
-    if offsets[0] != 0 or (np.diff(offsets.astype(np.int64)) <= 0).any():
+    if offsets[0] != 0 or (np.diff(offsets) <= 0).any():
         return False
     if codes is None:
         return bool(offsets[-1] == len(values))
@@ -55,6 +55,11 @@ def _layout(families: Any) -> bool:
     """Each column belongs to one family."""
     columns = np.concatenate([families.numbers, families.categorical])
     return bool((np.sort(columns) == np.arange(families.centre.size)).all()) and bool((families.sizes > 0).all())
+
+
+def _complete(batches: Iterable[Any]) -> bool:
+    """Rows of models that know no missing values."""
+    return all(bool(np.isfinite(batch.rows).all()) for batch in batches)
 
 
 def _table_rows(stream: Any) -> bool:
@@ -116,6 +121,8 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
     "Families": _layout,
     "FeatureStream": _features,
     "FourthMoments": _fourth,
+    "GaussianStream": lambda stream: _complete(stream._blocks._waiting),
+    "IcaStream": lambda stream: _complete(stream._held),
     "ProductStream": _table_rows,
     "ScatterSum": _scatter,
     "Sequences": _sequences,

@@ -159,7 +159,8 @@ _ARRAYS: Mapping[str, Callable[[Any], bool]] = {
     "places": lambda value: value.dtype.kind in "iu",
     "integers": lambda value: value.dtype == np.int64,  # to be added to
     "flags": lambda value: value.dtype == bool,
-    "float": _is_float,  # NaN where a value is missing
+    "float": _is_float,
+    "values": lambda value: _is_float(value) and not np.isinf(value).any(),  # NaN where one is missing
     "finite": _is_finite,
     "nonnegative": _is_nonnegative,
     "positive": lambda value: _is_nonnegative(value) and bool(value.all()),

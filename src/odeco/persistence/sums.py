@@ -12,7 +12,7 @@ from odeco.persistence.registry import name_of
 from odeco.persistence.rules import RULES
 from odeco.persistence.shapes import Declared, Shapes
 
-_ROWS = {"rows": "float n d", "weights": "?nonnegative n"}
+_ROWS = {"rows": "values n d", "weights": "?nonnegative n"}
 _DENSE = {
     "n_features": "whole d",
     "n": "whole",
@@ -186,7 +186,7 @@ _TABLES: Mapping[str, Declared] = {
             "_blocks": "FixedBlocks d",
         },
     ),
-    "DistinctRows": ("d", {"values": "float n d", "weights": "nonnegative n"}),
+    "DistinctRows": ("d", {"values": "values n d", "weights": "nonnegative n"}),
     "ProductStream": (
         "d",
         {
@@ -284,7 +284,7 @@ _VIEWS: Mapping[str, Declared] = {
 _CHAINS: Mapping[str, Declared] = {
     "Sequences": (
         "d",
-        {"values": "any m|any m d", "codes": "?places *", "offsets": "places s+1", "weights": "?nonnegative s"},
+        {"values": "any m|any m d", "codes": "?places *", "offsets": "integers s+1", "weights": "?nonnegative s"},
     ),
     "SymbolPairs": (
         "s",
