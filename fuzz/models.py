@@ -11,13 +11,14 @@ import odeco
 from fuzz.cases import is_clean
 from fuzz.mutations import Rng, choose, mutate_array, mutate_document
 from odeco import archive
+from odeco.persistence import VERSION
 from tests.saved_models import GOLDEN
 
 FILES = sorted((Path(__file__).parents[1] / "tests" / "data" / "models").glob("v*/*.odeco"))
 CASES = {case.name: case for case in GOLDEN}
 
 
-def forge(rng: Rng, source: Path, target: Path, kind: str = "model", version: int = 1) -> None:
+def forge(rng: Rng, source: Path, target: Path, kind: str = "model", version: int = VERSION) -> None:
     """A file with right checksums and some of its contents changed."""
     _, document, arrays = archive.read(source, kind, version)
     for _ in range(int(rng.geometric(0.6))):

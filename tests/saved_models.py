@@ -242,5 +242,5 @@ def write_golden(folder: Path) -> None:
             odeco.save(model, folder / f"{case.name}.{kind}.odeco", metadata={"answers": answers})
 
 
-if __name__ == "__main__":  # python -m tests.saved_models tests/data/models/v1: only for a new version of the format
+if __name__ == "__main__":  # python -m tests.saved_models tests/data/models/v2: only for a new version of the format
     write_golden(Path(sys.argv[1]))

@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
+from odeco.fitting.stream import MomentStream
+from odeco.fitting.streaming import Streaming
 from odeco.persistence import load_with_metadata, save
-from odeco.sources import as_source
-from odeco.sources.dense import as_dense_source
-from odeco.sources.tables import open_table
-
-_STREAMS = ("_word_stream", "_stream")
-MODELS = ("LatentDirichletAllocation", "SingleTopicModel", "GaussianMixture", "ProductMixture", "ICA")
 
 
 def make_basis(model: Any, sample: Any) -> Any:
@@ -25,31 +21,26 @@ def make_basis(model: Any, sample: Any) -> Any:
 
     Parameters
     ----------
-    model : LatentDirichletAllocation, SingleTopicModel, GaussianMixture, ProductMixture or ICA
+    model : any estimator of odeco
         Gaussians of full or shared covariances are given those of the moments, spheres: only "diag" has its own.
     sample : anything that `partial_fit` takes
-        Some thousand rows, drawn at random from all: directions that it lacks are lost to the parts, and labels that it
-        lacks are an error in them.
+        Some thousand rows (sequences, items), drawn at random from all: directions that it lacks are lost to the parts,
+        and labels that it lacks are an error in them. Hidden Markov models keep the sample in the basis: it judges the
+        estimates.
     """
     started = type(model)(**model.get_params())
     _check(started)
-    return _with(started.partial_fit(sample), _stream(started).emptied())
+    started.partial_fit(sample)
+    started._stream = started._stream.emptied(started._plan())
+    return started
 
 
 def add_moments(basis: Any, X: Any) -> Any:
     """A copy of a model that has a basis, with the rows of X added to its sums; nothing is estimated yet."""
     part = deepcopy(basis)
     stream = _stream(part)
-    schema = getattr(stream, "schema", None)
-    if hasattr(part, "_word_stream"):
-        source: Any = as_source(X)
-    else:
-        source = as_dense_source(X) if schema is None else open_table(X, schema=schema)
-    if source.n_features != stream.n_features:
-        raise ValueError(f"X has {source.n_features} features, but the basis has {stream.n_features}.")
-    for batch in source:
-        (stream.update if schema is None else stream.push)(batch)
-    stream.settle()
+    part._add_chunks(X)
+    stream.settle(part._plan())
     return part
 
 
@@ -62,7 +53,7 @@ def merge_moments(parts: Sequence[Any]) -> Any:
         if type(part) is not type(total) or part.get_params() != total.get_params():
             raise ValueError(f"part {place} is of another model than the first: {part!r}, not {total!r}.")
         try:
-            _stream(total).merge(deepcopy(_stream(part)))
+            _stream(total).merge(deepcopy(_stream(part)), total._plan())
         except ValueError as error:
             raise ValueError(f"part {place} cannot be added to the first: {error}") from error
     return total
@@ -73,15 +64,13 @@ def fit_moments(part: Any) -> Any:
     on.
     """
     fitted = deepcopy(part)
-    return fitted._read_moments(_stream(fitted))
+    _stream(fitted)
+    return fitted._read_moments()
 
 
 def n_rows(part: Any) -> int:
-    """How many rows are in the sums."""
-    stream = _stream(part)
-    if hasattr(stream, "frequencies"):
-        return int(stream.n_documents)
-    return int(stream.n if hasattr(stream, "n") else stream._sums[0].n)
+    """How many rows are in the sums: samples, steps of sequences, or items."""
+    return int(_stream(part).n)
 
 
 def write_moments(part: Any, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
@@ -99,19 +88,13 @@ def read_moments(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 
 def _check(model: Any) -> None:
-    if type(model).__name__ not in MODELS:
-        raise ValueError(f"moments on a shared basis are kept of {', '.join(MODELS)}, got {type(model).__name__}.")
+    if not isinstance(model, Streaming):
+        raise ValueError(f"moments on a shared basis are kept of odeco's estimators, got {type(model).__name__}.")
 
 
-def _stream(model: Any) -> Any:
+def _stream(model: Any) -> MomentStream[Any, Any]:
     _check(model)
-    for name in _STREAMS:
-        if hasattr(model, name):
-            stream = getattr(model, name)
-            return stream
-    raise ValueError(f"{type(model).__name__} has no moments: make a basis from a sample first.")
-
-
-def _with(model: Any, stream: Any) -> Any:
-    setattr(model, next(name for name in _STREAMS if hasattr(model, name)), stream)
-    return model
+    if not hasattr(model, "_stream"):
+        raise ValueError(f"{type(model).__name__} has no moments: make a basis from a sample first.")
+    stream: MomentStream[Any, Any] = model._stream
+    return stream

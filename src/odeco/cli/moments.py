@@ -40,7 +40,7 @@ app.add_typer(basis_app, name="basis")
 _OUT = typer.Option("--out", "-o", metavar="FILE", show_default=False, help="The file to write.")
 _SUMS = typer.Argument(metavar="MOMENTS...", show_default=False, help="Files of [bold]odeco moments compute[/bold].")
 _BASIS = typer.Argument(metavar="BASIS", show_default=False, help="A file of [bold]odeco moments basis[/bold].")
-_INPUT = typer.Argument(metavar="INPUT", show_default=False, help="Data, read as the sample was; - is stdin.")
+_INPUT = typer.Argument(metavar="INPUT...", show_default=False, help="Data, read as the sample was; - is stdin.")
 
 
 _Given = Annotated[list[Path], _SUMS]
@@ -54,11 +54,13 @@ def make_basis(model: Model, values: dict[str, Any]) -> None:
     reader = READERS[model.reads]
     settings = {each.name: values[each.name] for each in model.settings if values[each.name] is not None}
     reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
-    out = check_output(values["out"], files_read([values["input"]], reading), stdout=False)
+    inputs = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
+    out = check_output(values["out"], files_read(inputs, reading), stdout=False)
     stages, estimator = Stages(quiet=values["quiet"]), model.make(values["k"], values["seed"], settings)
-    with stages.stage(f"reading {values['input']}") as stage:
-        data = read(model.reads, [values["input"]], reading, stage)
-        stage.done = f"read {values['input']}: {data.format}"
+    named = ", ".join(inputs)
+    with stages.stage(f"reading {named}") as stage:
+        data = read(model.reads, inputs, reading, stage)
+        stage.done = f"read {named}: {data.format}"
     with stages.stage("learning a basis") as stage:
         basis = shared_moments.make_basis(estimator.set_params(**data.settings), data.whole)
         shared_moments.write_moments(basis, out, metadata(model, data, reading, {}))
@@ -67,7 +69,7 @@ def make_basis(model: Model, values: dict[str, Any]) -> None:
 
 def compute(
     basis: Annotated[Path, _BASIS],
-    given: Annotated[str, _INPUT],
+    given: Annotated[list[str], _INPUT],
     out: _Written,
     format: FORMAT = None,
     column: COLUMN = None,
@@ -78,14 +80,14 @@ def compute(
     from odeco.cli.saved import open_model
     from odeco.shared_moments import add_moments, n_rows, read_moments, write_moments
 
-    out = check_output(out, [basis, given], stdout=False)
+    out = check_output(out, [basis, *given], stdout=False)
     empty, said = read_moments(basis)
     if n_rows(empty):
         raise typer.BadParameter(f"{basis} has rows in it already: give the basis itself, and merge afterwards.")
-    stages = Stages(quiet=quiet)
-    with stages.stage(f"reading {given}") as stage:
-        data = open_model(basis).read([given], stage, format=format, column=column)
-        stage.done = f"read {given}: {data.format}"
+    stages, named = Stages(quiet=quiet), ", ".join(given)
+    with stages.stage(f"reading {named}") as stage:
+        data = open_model(basis).read(given, stage, format=format, column=column)
+        stage.done = f"read {named}: {data.format}"
     with stages.stage("adding up moments") as stage:
         part = add_moments(empty, data.watched(stage)[0])
         write_moments(part, out, said)
@@ -148,8 +150,8 @@ def _register(model: Model) -> None:
     basis_app.command(model.name, help=f"A basis for: {model.summary}", short_help=model.summary)(command)
 
 
-for _name in ("lda", "single-topic", "gaussian-mixture", "product-mixture", "ica"):
-    _register(MODELS[_name])
+for _model in MODELS.values():
+    _register(_model)
 app.command("compute")(interruptible(compute))
 app.command("merge")(interruptible(merge))
 app.command("fit")(interruptible(fit))

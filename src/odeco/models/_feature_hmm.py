@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import as_generator
+from odeco.fitting.stream import StreamPlan
 from odeco.models import _hmm_starts as starts
 from odeco.models._feature_chain import Chain
-from odeco.models._feature_stream import FeatureStream
-from odeco.models._hmm_elsewhere import refuse_elsewhere
+from odeco.models._hmm_stream import StreamedFeatures, feature_plan
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport, Parameters
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions import Emission, HMMParameters
@@ -151,21 +152,26 @@ class FeatureHMM(HiddenMarkovModel):
         are dropped: the start is then the moment estimate of everything, and Baum-Welch runs on the steps kept. How the
         sequences are divided into calls makes no difference.
         """
-        self._check_options()
-        refuse_elsewhere(X, "partial_fit")
-        stream: FeatureStream | None = getattr(self, "_stream", None)
-        values, offsets, weights = self._clean(join_sequences(X, lengths, sequence_weight), reset=stream is None)
-        if stream is None:
-            stream = FeatureStream(self.n_components, correlated=self._correlated())
-        stream.update(Sequences(values, None, offsets, weights))
-        self._stream = stream
-        head, rng = stream.head, as_generator(self.random_state)
-        data = self._packed(head.values, head.offsets, head.weights)
-        if stream.moments is None or self.n_components == 1:
+        return self._partial_fit(X, lengths, sequence_weight)
+
+    def _chunks(self, X: Any, *, reset: bool, lengths: Any = None, sequence_weight: Any = None) -> Iterator[Sequences]:
+        values, offsets, weights = self._clean(join_sequences(X, lengths, sequence_weight), reset=reset)
+        yield Sequences(values, None, offsets, weights)
+
+    def _plan(self) -> StreamPlan[Sequences, StreamedFeatures]:
+        return feature_plan(self.n_components, correlated=self._correlated())
+
+    def _read_moments(self) -> Self:
+        """The fit to the first steps while there are no more; then Baum-Welch on them from the moments of all."""
+        stream, rng = self._stream, as_generator(self.random_state)
+        kept = self._kept_steps()
+        data = self._packed(kept.values, kept.offsets, kept.weights)
+        if not stream.started or self.n_components == 1:
             candidates, report = self._starts(data, rng)
         else:
-            candidates, report = self._starts_of(stream.moments, data, self._template(head.values, rng), rng)
-            report = replace(report, method=f"{report.method} of all steps, the first {len(head):,} of them kept")
+            moments = stream.read(self._plan()).read()
+            candidates, report = self._starts_of(moments, data, self._template(kept.values, rng), rng)
+            report = replace(report, method=f"{report.method} of all steps, the first {len(kept):,} of them kept")
         if self.refine is None:
             self._adopt(candidates[0], None, data, report)
             return self

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.fitting.stream import StreamPlan
 from odeco.models._gaussian_moments import SphericalMoments
-from odeco.models._shared_basis import SharedBasis
-from odeco.models.mixture_base import FixedBlocks
 from odeco.moments.cumulants import SecondMoments
 from odeco.moments.vectors import (
     ColumnMoments,
@@ -24,6 +23,7 @@ from odeco.moments.vectors import (
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, single_is_enough
 from odeco.refinement.loop import StoppingRule
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, first_rows
+from odeco.sources.rows import VECTORS
 from odeco.tensors import multilinear
 
 Floats = NDArray[np.float64]
@@ -208,69 +208,18 @@ def some_points(problem: Problem, step: int) -> Points:
     return Points(batches, description.mean, np.float64, description.dimension, kept={})
 
 
-class Stream(SharedBasis):
-    """Moments of rows that arrive in chunks and are not kept.
+def vector_plan(n_features: int, n_components: int) -> StreamPlan[DenseBatch, VectorMoments]:
+    """How spheres are fitted to rows in chunks: an origin and leading directions with slack from the first ones."""
 
-    The first rows, as many whatever the chunks, fix an origin and a basis of leading directions with slack. All rows,
-    those included, then enter sums on that basis, in blocks of fixed size.
-    """
-
-    def __init__(self, n_features: int, n_components: int) -> None:
-        self.n_features, self.n_components = n_features, n_components
-        self.n = 0
-        self._blocks = FixedBlocks(max(_LEAST_HELD, _HELD_PER_FEATURE * n_features))
-        self._sums: VectorMoments | None = None
-
-    def update(self, batch: DenseBatch) -> None:
-        """Add the rows of a chunk."""
-        self.n += len(batch)
-        for block in self._blocks.push(batch):
-            if self._sums is None:
-                self._sums = self._start(block)
-            self._sums.update(block)
-
-    def settle(self) -> None:
-        """Fix the basis, on what there is if need be, and count what waits: no rows are held any more."""
-        waiting = self._blocks.waiting
-        if waiting is not None:
-            self._sums = self._start(waiting) if self._sums is None else self._sums
-            self._sums.update(waiting)
-            self._blocks = FixedBlocks(self._blocks.size)
-
-    def _emptied(self) -> Stream:
-        assert self._sums is not None
-        empty = Stream(self.n_features, self.n_components)
-        empty._sums = VectorMoments(np.asarray(self._sums.basis), self._sums.shift)
-        return empty
-
-    def _merge(self, other: Stream) -> None:
-        assert self._sums is not None
-        assert other._sums is not None
-        self._sums.merge(other._sums)
-        self.n += other.n
-
-    @property
-    def started(self) -> bool:
-        """Whether the basis is final."""
-        return self._sums is not None
-
-    def _start(self, first: DenseBatch) -> VectorMoments:
+    def learn(first: DenseBatch, rng: np.random.Generator) -> VectorMoments:
         rows = np.asarray(first.rows, dtype=np.float64)
         shift = np.average(rows, axis=0, weights=first.weights)
         y = (rows - shift) * (1.0 if first.weights is None else np.sqrt(first.weights)[:, None])
-        width = min(self.n_features, _SLACK * self.n_components)
-        vectors = np.linalg.eigh(y.T @ y)[1] if len(y) > self.n_features else np.linalg.svd(y.T)[0][:, ::-1]
+        width = min(n_features, _SLACK * n_components)
+        vectors = np.linalg.eigh(y.T @ y)[1] if len(y) > n_features else np.linalg.svd(y.T)[0][:, ::-1]
         return VectorMoments(np.ascontiguousarray(vectors[:, ::-1][:, :width]), shift)
 
-    def read(self) -> VectorMoments:
-        """Sums over all rows so far; more may follow."""
-        waiting = self._blocks.waiting
-        if self._sums is None:
-            assert waiting is not None
-            return self._start(waiting).update(waiting)
-        basis = np.asarray(self._sums.basis)
-        copy = VectorMoments(basis, self._sums.shift).merge(self._sums)
-        return copy if waiting is None else copy.update(waiting)
+    return StreamPlan(VECTORS, max(_LEAST_HELD, _HELD_PER_FEATURE * n_features), learn)
 
 
 def stream_moments(sums: VectorMoments, n_components: int) -> tuple[SphericalMoments, Floats]:

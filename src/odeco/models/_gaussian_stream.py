@@ -6,6 +6,7 @@ have no moment estimate: they are given the spheres', and it is said.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,65 +14,46 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.models._gaussian_data import SPHERICAL, Options, Stream, stream_moments
+from odeco.fitting.stream import MomentStream, StreamPlan
+from odeco.models._gaussian_data import SPHERICAL, Options, stream_moments, vector_plan
 from odeco.models._gaussian_fit import Fitted
 from odeco.models._gaussian_start import Start, converted, product_estimate, spherical_start
 from odeco.models._product_moments import gaussian_start
-from odeco.models._product_stream import ProductStream
+from odeco.models._product_stream import read_table, table_plan
 from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.dense import DenseSource
 from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
 
-# Rows of numbers that a stream of axis-aligned Gaussians holds and learns its directions from.
+# Rows of numbers that a stream of axis-aligned Gaussians learns its directions from.
 _HELD = 5000
 
 
-def open_stream(n_features: int, options: Options, seed: int) -> Stream | ProductStream:
-    """Sums for rows of so many columns."""
+def gaussian_plan(n_features: int, options: Options) -> StreamPlan[Any, Any]:
+    """How rows in chunks are summed: axis-aligned Gaussians are product mixtures."""
     if options.covariance_type == "diag":
-        return ProductStream(options.n_components, "gaussian", _HELD, None, seed)
+        return table_plan(options.n_components, "gaussian", None, _HELD)
     if n_features < options.n_components:
         raise ValueError(
             f"n_components={options.n_components} is larger than n_features={n_features}: the moments have no noise "
             "space. Use fit, which falls back on EM."
         )
-    return Stream(n_features, options.n_components)
+    return vector_plan(n_features, options.n_components)
 
 
-def check_stream(stream: Stream | ProductStream, options: Options) -> None:
-    """Raise where the sums were begun for other options."""
-    diagonal = options.covariance_type == "diag"
-    if isinstance(stream, ProductStream) != diagonal or stream.n_components != options.n_components:
-        kept = "one variance per column" if isinstance(stream, ProductStream) else "spheres"
-        raise ValueError(
-            f"n_components={options.n_components}, covariance_type={options.covariance_type!r} do not go with the "
-            f"moments kept so far, of {stream.n_components} components with {kept}: start a new estimator."
-        )
-
-
-def add_rows(stream: Stream | ProductStream, batch: DenseBatch) -> None:
-    """Add a chunk."""
-    if isinstance(stream, ProductStream):
-        stream.update(np.asarray(batch.rows, dtype=np.float64), batch.weights)
-    else:
-        stream.update(batch)
-
-
-def read_stream(stream: Stream | ProductStream, options: Options, rng: np.random.Generator) -> tuple[Fitted, bool]:
+def read_stream(
+    stream: MomentStream[Any, Any], plan: StreamPlan[Any, Any], options: Options, rng: np.random.Generator
+) -> tuple[Fitted, bool]:
     """The estimate from all rows so far, and whether they are enough for its advice to be worth a warning."""
-    n = stream.n_rows if isinstance(stream, ProductStream) else stream.n
-    check_enough(n, options.n_components)
-    if isinstance(stream, ProductStream):
-        mean, variance, find, started = _diagonal(stream, options, rng)
-    else:
-        mean, variance, find, started = _spheres(stream, options, rng)
+    check_enough(stream.n, options.n_components)
+    read = _diagonal if options.covariance_type == "diag" else _spheres
+    mean, variance, find, enough = read(stream, plan, options, rng)
     try:
         start, advice = find()
     except MomentError as error:
-        if started:
+        if enough:
             raise
         return _nothing_yet(mean, variance, options, str(error)), False
     k, spectrum = options.n_components, np.asarray(start.spectrum)
@@ -83,13 +65,18 @@ def read_stream(stream: Stream | ProductStream, options: Options, rng: np.random
         residual=start.residual,
         method=f"{start.name}, one pass, no likelihood steps",
         advice=advice,
-        details={**start.details, "n_samples": n},
+        details={**start.details, "n_samples": stream.n},
     )
-    return Fitted(start.parameters.shifted(mean).ordered(), report), started
+    return Fitted(start.parameters.shifted(mean).ordered(), report), enough
 
 
-def _spheres(stream: Stream, options: Options, rng: np.random.Generator) -> tuple[Floats, float, Any, bool]:
-    sums, k, kind = stream.read(), options.n_components, options.covariance_type
+Found = tuple[Floats, float, Callable[[], tuple[Start, tuple[str, ...]]], bool]
+
+
+def _spheres(
+    stream: MomentStream[Any, Any], plan: StreamPlan[Any, Any], options: Options, rng: np.random.Generator
+) -> Found:
+    sums, k, kind = stream.read(plan), options.n_components, options.covariance_type
     check_columns(np.abs(sums.mean) + np.sqrt(max(sums.total_variance, 0.0)))
     moments, lift = stream_moments(sums, k)
 
@@ -111,21 +98,20 @@ def _spheres(stream: Stream, options: Options, rng: np.random.Generator) -> tupl
     return sums.mean, moments.noise_variance, find, stream.started
 
 
-def _diagonal(stream: ProductStream, options: Options, rng: np.random.Generator) -> tuple[Floats, float, Any, bool]:
+def _diagonal(
+    stream: MomentStream[Any, Any], plan: StreamPlan[Any, Any], options: Options, rng: np.random.Generator
+) -> Found:
     k = options.n_components
-    held: DenseSource | None = stream.table()[1] if stream.complete else None
-    mean, variance = np.zeros(stream.n_features), 1.0
-    if held is not None:
-        (batch,) = held
-        weights = batch.weights if batch.weights is None or batch.weights.any() else None
-        mean = np.average(batch.rows, axis=0, weights=weights)
-        variance = float(np.average((batch.rows - mean) ** 2, axis=0, weights=weights).mean())
-
-    def find() -> tuple[Start, tuple[str, ...]]:
-        found = stream.start(rng) if held is None else gaussian_start(held, k, rng=rng)
-        return product_estimate(found, mean, k), ()
-
-    return mean, variance, find, held is None
+    sums = stream.read(plan) if stream.started else None
+    if sums is not None and sums.distinct is None:
+        zero = np.zeros(len(sums.schema))
+        return zero, 1.0, lambda: (product_estimate(sums.start(k, rng), zero, k), ()), True
+    held = read_table(stream.held(plan), "gaussian", None)[1] if sums is None else sums.distinct.batch()
+    weights = held.weights if held.weights is None or held.weights.any() else None
+    mean = np.average(held.rows, axis=0, weights=weights)
+    variance = float(np.average((held.rows - mean) ** 2, axis=0, weights=weights).mean())
+    source = DenseSource(lambda: [held], max(len(held), 1))
+    return mean, variance, lambda: (product_estimate(gaussian_start(source, k, rng=rng), mean, k), ()), False
 
 
 def _nothing_yet(mean: Floats, variance: float, options: Options, error: str) -> Fitted:

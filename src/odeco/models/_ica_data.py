@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.fitting.stream import StreamPlan
 from odeco.models._ica_solve import Task
 from odeco.models._ica_whitening import Whitening, choose_whitening
-from odeco.models._shared_basis import SharedBasis
+from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
-from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows, join_batches
+from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows
+from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 
 Floats = NDArray[np.float64]
@@ -183,83 +184,52 @@ def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
     return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / part.shape[0])) / part.shape[1]))
 
 
-class Stream(SharedBasis):
-    """Moments of samples that arrive in chunks and are not kept.
+class StreamedChannels(Together):
+    """Second moments of all channels, and fourth moments on a basis (d, r) of them; `precision` is that of the data."""
 
-    The first samples, a fixed number whatever the chunks, are held back to choose where moments are taken about and,
-    for more than 32 channels, the principal directions in which they are taken. Everything after is sums.
-    """
+    _parts: ClassVar[tuple[str, ...]] = ("second", "fourth")
+    _on: ClassVar[tuple[str, ...]] = ("basis", "shift", "precision")
 
-    def __init__(self, n_features: int, n_components: int | None, dtype: np.dtype[Any]) -> None:
-        self.n_features, self.n_components = n_features, n_components
-        self.precision = float(np.finfo(dtype).eps)
-        self.dimension = min(n_features, max(n_components or 0, _STREAM_DIMENSION))
-        if self.dimension > _STREAM_LIMIT:
-            raise ValueError(f"partial_fit takes at most {_STREAM_LIMIT} components, got n_components={n_components}.")
-        self.n_held = max(1000, 10 * n_features)
-        self._held: list[DenseBatch] = []
-        self._sums: tuple[SecondMoments, FourthMoments] | None = None
+    def __init__(self, basis: Floats, shift: Floats, precision: float) -> None:
+        self.precision = precision
+        self.second, self.fourth = SecondMoments(len(basis), shift), FourthMoments(basis, shift)
 
     @property
-    def started(self) -> bool:
-        """Whether the first samples are complete."""
-        return self._sums is not None
+    def basis(self) -> Floats:
+        """(d, r)"""
+        return np.asarray(self.fourth.basis, dtype=np.float64)
 
-    def settle(self) -> None:
-        """Fix the basis, on what there is if need be: no samples are held any more."""
-        if self._sums is None and self._held:
-            batch, self._held = join_batches(self._held), []
-            self._sums = self._start(batch)
-            for moments in self._sums:
-                moments.update(batch)
+    @property
+    def shift(self) -> Floats:
+        """(d,)"""
+        return self.second.shift
 
-    def _emptied(self) -> Stream:
-        assert self._sums is not None
-        second, fourth = self._sums
-        empty = copy(self)
-        assert fourth.basis is not None
-        empty._sums = SecondMoments(self.n_features, second.shift), FourthMoments(fourth.basis, fourth.shift)
-        return empty
-
-    def _merge(self, other: Stream) -> None:
-        assert self._sums is not None
-        assert other._sums is not None
-        for moments, others in zip(self._sums, other._sums, strict=True):
-            moments.merge(others)
-
-    def update(self, batch: DenseBatch) -> None:
-        """Add the rows of a chunk."""
-        if self._sums is None:
-            self._held.append(DenseBatch(batch.rows.copy(), batch.weights))
-            if sum(map(len, self._held)) < self.n_held:
-                return
-            batch = join_batches(self._held)
-            self._sums, self._held = self._start(DenseBatch(batch.rows[: self.n_held])), []
-        for moments in self._sums:
-            moments.update(batch)
-
-    def _start(self, first: DenseBatch) -> tuple[SecondMoments, FourthMoments]:
-        rows = np.asarray(first.rows, dtype=np.float64)
-        shift = rows.mean(axis=0)
-        basis = np.eye(self.n_features)
-        if self.dimension < self.n_features:
-            basis = np.linalg.eigh(np.cov(rows.T, bias=True))[1][:, ::-1][:, : self.dimension]
-        return SecondMoments(self.n_features, shift), FourthMoments(basis, shift)
-
-    def problem(self, noise: str) -> Problem:
+    def problem(self, n_components: int | None, noise: str) -> Problem:
         """The task that the samples so far pose."""
-        sums = self._sums
-        if sums is None:
-            batch = join_batches(self._held)
-            sums = self._start(batch)
-            for moments in sums:
-                moments.update(batch)
-        second, fourth = sums
-        advice = size_advice(second.n, self.n_features, self.n_components)
-        mean, covariance = second.mean, second.covariance
-        whole = self.dimension == self.n_features
-        inner, centre = (covariance, mean) if whole else (fourth.covariance, fourth.mean)
-        k, whitening = choose_whitening(centre, inner, second.weight, self.n_components, noise, self.precision)
+        second, fourth = self.second, self.fourth
+        n_features, dimension = self.basis.shape
+        advice = size_advice(second.n, n_features, n_components)
+        whole = dimension == n_features
+        inner, centre = (second.covariance, second.mean) if whole else (fourth.covariance, fourth.mean)
+        k, whitening = choose_whitening(centre, inner, second.weight, n_components, noise, self.precision)
         tensor = ExplicitTensor(np.ascontiguousarray(fourth.cumulant(np.asarray(whitening.whitener.matrix))))
-        basis = None if whole else np.asarray(fourth.basis, dtype=np.float64)
-        return Problem(Task(tensor, whitening, k, second.weight), mean, covariance, 1, basis, advice)
+        task = Task(tensor, whitening, k, second.weight)
+        return Problem(task, second.mean, second.covariance, 1, None if whole else self.basis, advice)
+
+
+def channel_plan(n_features: int, n_components: int | None) -> StreamPlan[DenseBatch, StreamedChannels]:
+    """How samples of channels are taken in chunks: the first tell where moments are taken about and, for more than 32
+    channels, the principal directions in which they are taken.
+    """
+    dimension = min(n_features, max(n_components or 0, _STREAM_DIMENSION))
+    if dimension > _STREAM_LIMIT:
+        raise ValueError(f"partial_fit takes at most {_STREAM_LIMIT} components, got n_components={n_components}.")
+
+    def learn(first: DenseBatch, rng: np.random.Generator) -> StreamedChannels:
+        rows = np.asarray(first.rows, dtype=np.float64)
+        basis = np.eye(n_features)
+        if dimension < n_features:
+            basis = np.linalg.eigh(np.cov(rows.T, bias=True))[1][:, ::-1][:, :dimension]
+        return StreamedChannels(basis, rows.mean(axis=0), float(np.finfo(first.rows.dtype).eps))
+
+    return StreamPlan(VECTORS, max(1000, 10 * n_features), learn)

@@ -27,9 +27,13 @@ class DistinctRows:
     def __len__(self) -> int:
         return len(self.values)
 
+    def batch(self) -> DenseBatch:
+        """The rows as a batch."""
+        return DenseBatch(self.values, self.weights)
+
     def source(self) -> DenseSource:
         """The rows as a source."""
-        return DenseSource(lambda: [DenseBatch(self.values)], max(len(self), 1), self.weights)
+        return DenseSource(lambda: [self.batch()], max(len(self), 1))
 
 
 def distinct_rows(values: Floats, weights: Floats | None) -> DistinctRows:

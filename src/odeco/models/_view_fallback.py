@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.models._view_moments import column_scale
-from odeco.models._view_stream import join_views
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import PosteriorSums, ViewDensities, ViewModel, ViewParameters, maximize
 from odeco.sources.partitions import Partitioned
+from odeco.sources.rows import join_views
 from odeco.sources.views import ViewBatch, ViewSource
 
 Floats = NDArray[np.float64]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.moments.base import Additive
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import LIKELIHOODS, ViewModel, ViewParameters
 from odeco.sources.scale import check_columns
@@ -105,6 +106,43 @@ class ViewKinds:
                 raise ValueError(f"view {t} must hold {_NEEDS[name]} for likelihood={name!r}: use 'gaussian'.")
             chosen.append(name)
         return tuple(chosen)
+
+
+class ViewLook(Additive):
+    """Both at once, for threads and machines to share the batches."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("totals",)
+    _maxima: ClassVar[tuple[str, ...]] = ("flags",)
+
+    def __init__(self, widths: Sequence[int], first: ViewBatch | None = None) -> None:
+        self.columns, self.kinds = ColumnSums(widths, first), ViewKinds(len(widths))
+
+    @property
+    def totals(self) -> list[Any]:
+        """What adds up."""
+        return self.columns.totals
+
+    @totals.setter
+    def totals(self, values: list[Any]) -> None:
+        self.columns.totals = values
+
+    @property
+    def flags(self) -> list[Any]:
+        """What is largest."""
+        return self.kinds.flags
+
+    @flags.setter
+    def flags(self, values: list[Any]) -> None:
+        self.kinds.flags = values
+
+    def update(self, batch: ViewBatch) -> None:
+        self.columns.update(batch)
+        self.kinds.update(batch)
+
+    def merge(self, other: Self) -> Self:
+        self.columns.merge(other.columns)
+        self.kinds.merge(other.kinds)
+        return self
 
 
 def view_model(likelihoods: tuple[str, ...], columns: ColumnSums, smoothing: float) -> ViewModel:

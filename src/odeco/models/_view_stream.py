@@ -2,81 +2,58 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
+from typing import ClassVar, Self
 
-from odeco.models._view_likelihoods import ViewKinds
-from odeco.models._view_moments import BasisSearch, ViewSolution, find_basis, read_solution, solve_columns
-from odeco.moments.views import ColumnSums, ViewMoments
+import numpy as np
+
+from odeco.fitting.stream import StreamPlan
+from odeco.models._view_likelihoods import ViewLook
+from odeco.models._view_moments import BasisSearch, ViewSolution, find_basis, read_solution
+from odeco.moments.base import Together
+from odeco.moments.views import ViewMoments
+from odeco.sources.rows import VIEWS
 from odeco.sources.views import ViewBatch, ViewSource
 
 _SLACK = 10  # directions beyond 2 k: the first samples need not find the range exactly
 
 
-class ViewStream:
-    """Samples that arrive in chunks and are not kept, but for the first `basis_size` of them."""
+class StreamedViews(Together):
+    """Columns and kinds of the views, and moments on a basis."""
 
-    def __init__(self, widths: tuple[int, ...], n_components: int, basis_size: int, seed: int) -> None:
-        self.widths, self.n_components, self.basis_size, self._seed = widths, n_components, basis_size, seed
-        self.columns, self.kinds = ColumnSums(widths), ViewKinds(len(widths))
-        self._held: list[ViewBatch] = []
-        self._moments: ViewMoments | None = None
-        self._search: BasisSearch | None = None
+    _parts: ClassVar[tuple[str, ...]] = ("look", "moments")
+    _on: ClassVar[tuple[str, ...]] = ("search",)
 
-    def update(self, batch: ViewBatch) -> None:
-        """Add the samples of a chunk."""
+    def __init__(self, search: BasisSearch) -> None:
+        self.search = search
+        self.look, self.moments = ViewLook(search.basis.widths), ViewMoments(search.basis)
+
+    def update(self, batch: ViewBatch) -> Self:
+        """Add the samples of a batch."""
         for piece in batch.pieces():
-            self.columns.update(piece)
-            self.kinds.update(piece)
-        if self._moments is not None:
-            self._moments.update(batch)
-            return
-        self._held.append(_copied(batch))
-        if self.columns.n < self.basis_size:
-            return
-        whole = join_views(self._held)
-        self._search = self._basis(whole.cut(0, self.basis_size))
-        self._moments, self._held = ViewMoments(self._search.basis).update(whole), []
+            self.look.update(piece)
+        self.moments.update(batch)
+        return self
 
-    def _basis(self, first: ViewBatch) -> BasisSearch:
-        columns, kinds = ColumnSums(self.widths), ViewKinds(len(self.widths))
-        for piece in first.pieces():
-            columns.update(piece)
-            kinds.update(piece)
-        rng = np.random.default_rng(self._seed)
-        rank = 2 * self.n_components + _SLACK
-        return find_basis(ViewSource(lambda: [first]), columns, self.n_components, rng, kinds.whole.tolist(), rank)
-
-    def read(self, method: str, *, polish: bool) -> ViewSolution:
+    def solve(self, n_components: int, rng: np.random.Generator, method: str, *, polish: bool) -> ViewSolution:
         """The estimate from all samples so far."""
-        rng = np.random.default_rng(self._seed)
-        if self._moments is None or self._search is None:
-            held = join_views(self._held)
-            source, counts = ViewSource(lambda: [held]), self.kinds.whole.tolist()
-            return solve_columns(
-                source, self.columns, self.n_components, rng, method=method, counts=counts, polish=polish
-            )
-        return read_solution(self.columns, self._moments, self._search, self.n_components, rng, method, polish=polish)
+        columns = self.look.columns
+        return read_solution(columns, self.moments, self.search, n_components, rng, method, polish=polish)
 
 
-def join_views(batches: list[ViewBatch]) -> ViewBatch:
-    """Batches under one another."""
-    if len(batches) == 1:
-        return batches[0]
-    blocks = []
-    for parts in zip(*(batch.blocks for batch in batches), strict=True):
-        if any(sparse.issparse(part) for part in parts):
-            blocks.append(sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")))
-        else:
-            blocks.append(np.concatenate(parts))
-    weights: NDArray[np.float64] | None = None
-    if any(batch.weights is not None for batch in batches):
-        weights = np.concatenate([batch.row_weights() for batch in batches])
-    return ViewBatch(tuple(blocks), weights)
+def look_at(batch: ViewBatch) -> ViewLook:
+    """Columns and kinds of some samples."""
+    look = ViewLook(batch.widths)
+    for piece in batch.pieces():
+        look.update(piece)
+    return look
 
 
-def _copied(batch: ViewBatch) -> ViewBatch:
-    """The caller may reuse his arrays."""
-    weights = None if batch.weights is None else batch.weights.copy()
-    return ViewBatch(tuple(block.copy() for block in batch.blocks), weights)
+def view_plan(n_components: int, basis_size: int) -> StreamPlan[ViewBatch, StreamedViews]:
+    """How samples in several views are taken in chunks."""
+
+    def learn(first: ViewBatch, rng: np.random.Generator) -> StreamedViews:
+        look, source = look_at(first), ViewSource(lambda: [first])
+        rank = 2 * n_components + _SLACK
+        return StreamedViews(find_basis(source, look.columns, n_components, rng, look.kinds.whole.tolist(), rank))
+
+    return StreamPlan(VIEWS, basis_size, learn)

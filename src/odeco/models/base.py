@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +15,27 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from odeco._random import as_generator
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.exceptions import MomentError
+from odeco.fitting.stream import StreamPlan
+from odeco.fitting.streaming import Streaming
+from odeco.kernels.threads import blas_for
+from odeco.models.fallback import documents_as_topics
 from odeco.models.lazy import take_names
 from odeco.models.topics import BasisMoments, TopicEstimate
-from odeco.models.word_stream import WordStream
-from odeco.sources import Source, as_batch, as_source
+from odeco.models.word_moments import word_moments
+from odeco.models.word_stream import StreamedWords, word_plan
+from odeco.refinement.loop import Trace
+from odeco.sources import Batch, Source, as_batch, as_source
 from odeco.sources.counts import is_block
 from odeco.sources.kinds import fitted_by
 
 Floats = NDArray[np.float64]
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
+class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators on word counts."""
 
+    _stream_options = ("n_components", "word_scale", "basis_size")
     _refinements: tuple[str | None, ...]  # what `refine` may be
     n_components: int
     refine: str | None
@@ -79,11 +89,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
         if is_block(X):
             _check_feature_names(self, X, reset=False)
         batch = as_batch(X)
-        if batch.counts.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {batch.counts.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        self._check_width(batch.n_features)
         return batch
 
     def _scale(self) -> float | None:
@@ -93,52 +99,130 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: i
             return None
         return float(self.word_scale)
 
-    def _stream(self, X: Any, sample_weight: ArrayLike | None) -> WordStream:
-        """The sums of `partial_fit`, made at its first call and updated with X."""
-        stream: WordStream | None = getattr(self, "_word_stream", None)
-        if stream is None:
-            source = self._open(X, sample_weight)
-            scale = self._scale()
-            stream = WordStream(
-                source.n_features,
-                self.n_components,
-                word_scale=scale,
-                basis_size=self.basis_size,
-                seed=int(as_generator(self.random_state).integers(2**31)),
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes.
+
+        The data are read four times for the moments (twice where the vocabulary is small) and once per step of the
+        refinement. `sample_weight` says how often each document counts.
+        """
+        self._forget_stream()
+        source = self._open(X, sample_weight)
+        with blas_for(self.n_components):
+            self._fit(source, as_generator(self.random_state))
+        return self
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        refined = self.refine is not None
+        try:
+            moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
+            estimate, advice, details = self._estimate(moments.basis, rng)
+        except MomentError as error:
+            if not refined:
+                raise
+            self._fit_without_moments(source, str(error), rng)
+            return
+        self._set(estimate)
+        method, details = "moments", {"word_scale": moments.word_scale, **details}
+        if refined:
+            details["refinement"] = self._polish(source, estimate.topics, details, rng)
+            method, advice = f"moments, then {self._steps_taken()}", []
+        self._finish(
+            describe(
+                moments.basis,
+                estimate,
+                noise=moments.noise,
+                method=method,
+                advice=advice,
+                details=details,
+                refined=refined,
             )
-        else:
-            if is_block(X):
-                _check_feature_names(self, X, reset=False)
-            source = as_source(X, sample_weight=sample_weight)
-            if source.n_features != stream.n_features:
-                raise ValueError(
-                    f"X has {source.n_features} features, but {type(self).__name__} is expecting "
-                    f"{stream.n_features} features as input."
-                )
-        for batch in source:
-            stream.update(batch)
-        self._word_stream = stream
-        return stream
+        )
 
+    def _fit_without_moments(self, source: Source, error: str, rng: np.random.Generator) -> None:
+        """Refine from documents as topics, and say why."""
+        start = documents_as_topics(source, self.n_components, rng)
+        self._placeholders(start)
+        trace = self._polish(source, start, {"alpha0_identified": False}, rng)
+        text = f"the moments could not be used ({error}) The refinement started from documents: try other seeds."
+        method = f"documents as topics, then {self._steps_taken()}"
+        self._finish(without_moments(self.n_components, method, [text], {"refinement": trace}))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add documents in one pass; memory does not grow with their number, and chunks do not matter.
+
+        Gives the moment estimate (`refine` is not used): a refinement would need the documents again. Everything is
+        forgotten by a call of `fit`.
+        """
+        self._add_chunks(X, sample_weight=sample_weight)
+        return self._read_moments()
+
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[Batch]:
+        if reset:
+            yield from self._open(X, sample_weight)
+            return
+        if is_block(X):
+            _check_feature_names(self, X, reset=False)
+        source = as_source(X, sample_weight=sample_weight)
+        self._check_width(source.n_features)
+        yield from source
+
+    def _plan(self) -> StreamPlan[Batch, StreamedWords]:
+        return word_plan(self.n_components, self._scale(), self.basis_size)
+
+    def _read_moments(self) -> Self:
+        """The moment estimate of all documents of the stream."""
+        rng, n = as_generator(self.random_state), self._stream.n
+        try:
+            basis, noise = self._stream.read(self._plan()).read(self.n_components)
+            estimate, advice, details = self._estimate(basis, rng)
+        except MomentError as error:
+            return self._wait_for_more(str(error), rng)
+        self._set(estimate)
+        details = {"n_documents": n, **details}
+        self._finish(describe(basis, estimate, noise=noise, method="moments, one pass", advice=advice, details=details))
+        return self
+
+    @abstractmethod
+    def _estimate(
+        self, basis: BasisMoments, rng: np.random.Generator
+    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
+        """What the theorem gives for these moments; advice and details on it."""
+
+    @abstractmethod
+    def _set(self, estimate: TopicEstimate) -> None:
+        """Set the learned attributes."""
+
+    @abstractmethod
+    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
+        """Refine topics, set the learned attributes; `details` are those of the estimate."""
+
+    @abstractmethod
+    def _steps_taken(self) -> str:
+        """What the refinement did, in words."""
+
+    @abstractmethod
     def _placeholders(self, topics: Floats) -> None:
-        """Set the learned attributes from topics that mean nothing yet; every estimator has its own."""
+        """Set the learned attributes from topics that mean nothing yet."""
 
-    def _wait_for_more(self, stream: WordStream, error: str, rng: np.random.Generator) -> Self:
+    def _wait_for_more(self, error: str, rng: np.random.Generator) -> Self:
         """Keep the topics there were, or put placeholders, until the stream has enough documents."""
-        if getattr(self, "components_", np.empty(0)).shape != (self.n_components, stream.n_features):
-            jitter = stream.frequencies.mean * rng.random((self.n_components, stream.n_features)) + 1e-12
+        shape = (self.n_components, self.n_features_in_)
+        if getattr(self, "components_", np.empty(0)).shape != shape:
+            jitter = rng.random(shape) + 1e-12
             self._placeholders(jitter / jitter.sum(axis=1, keepdims=True))
-        text = f"the {stream.n_documents} documents so far do not determine the topics ({error}) Add more documents."
+        text = f"the {self._stream.n} documents so far do not determine the topics ({error}) Add more documents."
         self._finish(without_moments(self.n_components, "waiting for more documents", [text], {}))
         return self
 
     def _finish(self, diagnostics: Diagnostics) -> None:
         self.diagnostics_ = warn_all(diagnostics)
 
-    def _forget_stream(self) -> Self:
-        if hasattr(self, "_word_stream"):
-            del self._word_stream
-        return self
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
 
 
 def _check_components(n_components: Any, n_features: int) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState, as_generator
-from odeco.models._hmm_elsewhere import refuse_elsewhere
+from odeco.fitting.stream import StreamPlan
 from odeco.models._hmm_starts import LONG, on_a_part
-from odeco.models._symbol_starts import symbol_starts
-from odeco.models._symbol_stream import SymbolStream, stream_starts
+from odeco.models._hmm_stream import StreamedSymbols, symbol_plan
+from odeco.models._symbol_starts import by_likelihood, moment_starts, symbol_starts
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.sources.chains import Chains, Extent
@@ -119,18 +119,25 @@ class CategoricalHMM(HiddenMarkovModel):
         `refine` is None, a `MomentWarning` says so. How the sequences are divided into calls makes no difference. Give
         `n_features` where later symbols may be larger.
         """
-        self._check_options()
-        refuse_elsewhere(X, "partial_fit")
-        stream: SymbolStream | None = getattr(self, "_stream", None)
-        data = self._encode(X, lengths, sequence_weight, reset=stream is None)
-        if stream is None:
-            seed = int(as_generator(self.random_state).integers(2**31))
-            stream = SymbolStream(self.n_symbols_, self.n_components, seed)
-        self._stream = stream.update(data)
-        if stream.triples is None or self.n_components == 1:
-            return self._fit(stream.head, as_generator(stream.seed))
-        starts, report = stream_starts(stream, self.smoothing, refined=self.refine is not None)
-        self._adopt(starts[0], None, stream.head, report)
+        return self._partial_fit(X, lengths, sequence_weight)
+
+    def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
+        return symbol_plan(self.n_symbols_, self.n_components)
+
+    def _read_moments(self) -> Self:
+        """The fit to the first steps while there are no more; then the moment estimate, judged on the steps kept."""
+        stream, rng = self._stream, np.random.default_rng(self._stream.seed)
+        if not stream.started or self.n_components == 1:
+            return self._fit(self._kept_steps(), as_generator(stream.seed))
+        sums, kept = stream.read(self._plan()), self._kept_steps()
+        found, report = moment_starts(sums.read(self.n_components, rng), self.n_components, self.smoothing, rng)
+        method = f"moments of all {stream.n:,} steps, not refined: partial_fit keeps {len(kept):,} of them"
+        text = (
+            f"{stream.n:,} steps came, of which partial_fit keeps {len(kept):,}: the result is the moment estimate of "
+            "all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None if this is meant."
+        )
+        advice = report.advice if self.refine is None else (*report.advice, text)
+        self._adopt(by_likelihood(found, kept)[0][0], None, kept, replace(report, method=method, advice=advice))
         return self
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from odeco._random import RandomState, as_generator
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.stream import StreamPlan
 from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.models._crowd_moments import (
     Alignment,
@@ -25,6 +27,7 @@ from odeco.models._crowd_moments import (
     majority_parameters,
     solve_crowd,
 )
+from odeco.models._crowd_stream import StreamedVotes, vote_plan
 from odeco.models.lazy import by_rows
 from odeco.models.mixture_base import MixtureEstimator, check_choice, check_integer, check_number
 from odeco.moments.crowd import CrowdMoments
@@ -32,7 +35,7 @@ from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
 from odeco.sources.kinds import Checkpointed, OutOfCore, fitted_by
-from odeco.sources.votes import CrowdNames, VoteSource, joined, open_votes
+from odeco.sources.votes import CrowdNames, VoteBatch, VoteSource, joined, open_votes
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +108,8 @@ class DawidSkene(MixtureEstimator):
     given_labels_: NDArray[Any]
     layout_: str
 
+    _stream_options = ("n_classes", "n_init")
+
     def __init__(
         self,
         n_classes: int | None = None,
@@ -145,8 +150,8 @@ class DawidSkene(MixtureEstimator):
         self._forget_stream()
         crowd = open_votes(fitted_by(self, X), self.layout, sample_weight)
         k = self._begin(crowd.names, crowd.items)
-        rng = as_generator(self.random_state)
-        groupings = [draw_groups(len(self.annotators_), rng) for _ in range(int(self.n_init))]  # as for a stream
+        rng, draws = as_generator(self.random_state), np.random.default_rng(self._stream_seed())
+        groupings = [draw_groups(len(self.annotators_), draws) for _ in range(int(self.n_init))]  # as for a stream
         look = sum_batches(crowd, lambda: CrowdLook(groupings, len(self.given_labels_)))
         if not look.label_counts.any():
             raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
@@ -182,26 +187,32 @@ class DawidSkene(MixtureEstimator):
             raise ValueError(
                 "partial_fit takes one chunk after the other: give data out of core or checkpointed to fit."
             )
-        stream: list[CrowdMoments] | None = getattr(self, "_stream", None)
-        if stream is None:
+        self._add_chunks(X, sample_weight=sample_weight, classes=classes, annotators=annotators)
+        return self._read_moments()
+
+    def _chunks(
+        self,
+        X: Any,
+        *,
+        reset: bool,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        annotators: ArrayLike | None = None,
+    ) -> Iterator[VoteBatch]:
+        if reset:
             crowd = read_labels(X, self.layout, workers=_names(annotators), classes=_names(classes))
             if crowd.layout == "wide" and annotators is not None:
                 raise ValueError("annotators is for long rows: a wide table has a column for each of them.")
-            k = self._begin(CrowdNames.of(crowd), crowd.items)
-            rng = as_generator(self.random_state)
-            n_workers = len(crowd.workers)
-            stream = [CrowdMoments(draw_groups(n_workers, rng), len(crowd.classes)) for _ in range(int(self.n_init))]
-            self._stream = stream
+            self._begin(CrowdNames.of(crowd), crowd.items)
         else:
             crowd = read_labels(X, self.layout_, workers=self.annotators_, classes=self.given_labels_)
-            k = len(self.given_labels_) if self.n_classes is None else int(self.n_classes)
             if crowd.layout == "long":
                 self._next_items(crowd)
         weights = np.ones(len(crowd)) if sample_weight is None else check_weights(sample_weight, len(crowd))
-        for moments in stream:
-            moments.update(crowd.votes, weights)
-        self._read_stream(stream, k)
-        return self
+        yield VoteBatch(crowd.votes, weights)
+
+    def _plan(self) -> StreamPlan[VoteBatch, StreamedVotes]:
+        return vote_plan(len(self.annotators_), len(self.given_labels_), int(self.n_init))
 
     def _next_items(self, crowd: CrowdLabels) -> None:
         """Items of another chunk of long rows; an item that was cut in two would count as two."""
@@ -267,9 +278,10 @@ class DawidSkene(MixtureEstimator):
             method = f"{start}, then {self.n_iter_} EM steps"
         self._report(best, method, [*advice, *self._naming(alignment)], details)
 
-    def _read_stream(self, stream: list[CrowdMoments], k: int) -> None:
+    def _read_moments(self) -> Self:
         """The estimate of the sums so far; while there are too few items, even votes and words that say so."""
-        rng = as_generator(self.random_state)
+        rng, stream = as_generator(self.random_state), self._stream.read(self._plan()).groupings
+        k = len(self.given_labels_) if self.n_classes is None else int(self.n_classes)
         found, errors = [], []
         for moments in stream:
             try:
@@ -288,6 +300,7 @@ class DawidSkene(MixtureEstimator):
         self.n_iter_, self.converged_, self.lower_bound_ = 0, False, float("nan")
         details = {"n_items": stream[0].n, "failed_groupings": len(errors), "diagonal": alignment.diagonal}
         self._report(best, f"moments of {len(found)} groupings of the workers, one pass", advice, details, warn=False)
+        return self
 
     def _begin(self, crowd: CrowdNames, items: NDArray[Any]) -> int:
         """Names of the fit, and the number of classes."""

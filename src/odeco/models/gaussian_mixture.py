@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
-from odeco.models._gaussian_data import SPHERICAL, Options, Stream
+from odeco.fitting.stream import StreamPlan
+from odeco.fitting.streaming import vector_chunks
+from odeco.models._gaussian_data import SPHERICAL, Options
 from odeco.models._gaussian_fit import Fitted, fit_source
-from odeco.models._gaussian_stream import add_rows, check_stream, open_stream, read_stream
-from odeco.models._product_stream import ProductStream
+from odeco.models._gaussian_stream import gaussian_plan, read_stream
 from odeco.models.mixture_base import (
     MixtureEstimator,
     check_choice,
@@ -23,10 +25,9 @@ from odeco.models.mixture_base import (
 )
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint
 from odeco.refinement.loop import StoppingRule
-from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch
-from odeco.sources.scale import check_magnitude
-from odeco.sources.values import number_block, weight_array
+from odeco.sources.rows import TableChunk, TablePiece
+from odeco.sources.values import weight_array
 
 Floats = NDArray[np.float64]
 
@@ -100,6 +101,8 @@ class GaussianMixture(MixtureEstimator):
     np.float64(0.1)
     """
 
+    _stream_options = ("n_components", "covariance_type")
+
     def __init__(
         self,
         n_components: int = 1,
@@ -153,21 +156,24 @@ class GaussianMixture(MixtureEstimator):
         max(5000, 20 n_features) samples ("diag": 5000). "full" and "tied" have no moment estimate: they get spheres,
         and a warning once the basis is learned.
         """
-        options = self._options()
-        stream: Stream | ProductStream | None = getattr(self, "_stream", None)
-        X = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=stream is None))
-        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-        if stream is None:
-            seed = int(as_generator(self.random_state).integers(2**31))
-            stream = self._stream = open_stream(X.shape[1], options, seed)
-        check_stream(stream, options)
-        add_rows(stream, DenseBatch(X, weights))
-        return self._read_moments(stream)
+        self._options()
+        self._add_chunks(X, sample_weight=sample_weight)
+        return self._read_moments()
 
-    def _read_moments(self, stream: Stream | ProductStream) -> Self:
-        """The estimate of all rows that a stream has seen."""
-        options = self._options()
-        fitted, warn = read_stream(stream, options, as_generator(self.random_state))
+    def _chunks(
+        self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None
+    ) -> Iterator[DenseBatch | TableChunk]:
+        for batch in vector_chunks(self, X, sample_weight, reset=reset):
+            diagonal = self.covariance_type == "diag"
+            yield TableChunk((TablePiece(batch.rows.astype(np.float64), batch.weights),)) if diagonal else batch
+
+    def _plan(self) -> StreamPlan[Any, Any]:
+        return gaussian_plan(self.n_features_in_, self._options())
+
+    def _read_moments(self) -> Self:
+        """The estimate of all rows that the stream has seen."""
+        options, rng = self._options(), as_generator(self.random_state)
+        fitted, warn = read_stream(self._stream, self._plan(), options, rng)
         self._keep(fitted)
         self._finish(fitted.diagnostics, warn=warn)
         return self

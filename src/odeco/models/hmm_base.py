@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Self
@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.models._hmm_elsewhere import by_sequences, is_elsewhere, open_source, travelling
+from odeco.fitting.streaming import Streaming
+from odeco.models._hmm_elsewhere import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.expectation_sums import recursions_of
 from odeco.refinement.forward_backward import ForwardBackward
@@ -75,7 +76,7 @@ class ConvergenceMonitor:
     n_iter: int
 
 
-class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
+class HiddenMarkovModel(Streaming, BaseEstimator):  # type: ignore[misc]
     """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
 
     n_components: int
@@ -126,7 +127,7 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
         lists of sequences at each call (docs/scaling.md).
         """
         self._check_options()
-        self._forget()
+        self._forget_stream()
         data: Chains
         if is_elsewhere(X):
             data = self._open(X, lengths, sequence_weight, reset=True)
@@ -211,9 +212,20 @@ class HiddenMarkovModel(BaseEstimator):  # type: ignore[misc]
             ),
         )
 
-    def _forget(self) -> None:
-        if hasattr(self, "_stream"):
-            del self._stream
+    def _partial_fit(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> Self:
+        self._check_options()
+        refuse_elsewhere(X, "partial_fit")
+        self._add_chunks(X, lengths=lengths, sequence_weight=sequence_weight)
+        return self._read_moments()
+
+    def _chunks(self, X: Any, *, reset: bool, lengths: Any = None, sequence_weight: Any = None) -> Iterator[Sequences]:
+        yield self._encode(X, lengths, sequence_weight, reset=reset)
+
+    def _kept_steps(self) -> Sequences:
+        """The first steps of the stream: all there are, or those that its basis was learned from."""
+        first = self._stream.first if self._stream.started else self._stream.held(self._plan())
+        assert isinstance(first, Sequences)
+        return first
 
     def _parameters(self) -> Parameters:
         check_is_fitted(self, "transmat_")

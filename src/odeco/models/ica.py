@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.models._ica_data import Problem, Stream, read_source
+from odeco.fitting.stream import StreamPlan
+from odeco.fitting.streaming import Streaming, vector_chunks
+from odeco.models._ica_data import Problem, StreamedChannels, channel_plan, read_source
 from odeco.models._ica_solve import Solution, solve
 from odeco.models.lazy import by_rows, take_names
 from odeco.sources.counts import check_weights
@@ -29,7 +32,7 @@ _ESTIMATE = ("inverse", "sinr")
 _FEW_FEATURES = 24
 
 
-class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Independent components of ``x = mixing_ @ h + z``, z Gaussian noise of any covariance.
 
     The fourth cumulant of x does not see z (Theorem 3.4): its decomposition is consistent under noise where FastICA
@@ -156,18 +159,20 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         first max(1000, 10 n_features) samples; while there are fewer, `diagnostics_` advises but nothing warns.
         """
         self._check_parameters()
-        stream: Stream | None = getattr(self, "_stream", None)
-        X = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=stream is None))
-        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-        if stream is None:
-            stream = self._stream = Stream(X.shape[1], self.n_components, X.dtype)
-        with _blas_threads(X.shape[1]):
-            stream.update(DenseBatch(X, weights))
-            return self._read_moments(stream)
+        self._add_chunks(X, sample_weight=sample_weight)
+        with _blas_threads(self.n_features_in_):
+            return self._read_moments()
 
-    def _read_moments(self, stream: Stream) -> Self:
-        """The estimate of all samples that a stream has seen."""
-        self._solve(stream.problem(self.noise), self.refine, warn=stream.started)
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[DenseBatch]:
+        return vector_chunks(self, X, sample_weight, reset=reset)
+
+    def _plan(self) -> StreamPlan[DenseBatch, StreamedChannels]:
+        return channel_plan(self.n_features_in_, self.n_components)
+
+    def _read_moments(self) -> Self:
+        """The estimate of all samples that the stream has seen."""
+        problem = self._stream.read(self._plan()).problem(self.n_components, self.noise)
+        self._solve(problem, self.refine, warn=self._stream.started)
         return self
 
     @by_rows("shares")
@@ -229,10 +234,6 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
         if not (isinstance(self.tol, (int, float, np.number)) and self.tol > 0):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}.")
-
-    def _forget_stream(self) -> None:
-        if hasattr(self, "_stream"):
-            del self._stream
 
     def _solve(self, problem: Problem, refine: str | None, *, warn: bool = True) -> None:
         solution = solve(problem.task, refine, as_generator(self.random_state), int(self.max_iter), float(self.tol))

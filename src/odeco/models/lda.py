@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState
 from odeco.completion import completion, infer_proportions
-from odeco.exceptions import MomentError
-from odeco.kernels.threads import blas_for
-from odeco.models.base import TopicEstimator, describe, without_moments
-from odeco.models.fallback import documents_as_topics
+from odeco.models.base import TopicEstimator
 from odeco.models.lazy import by_rows
 from odeco.models.topics import (
     UNIDENTIFIED_ALPHA0,
-    Alpha0Search,
     BasisMoments,
     TopicEstimate,
     search_alpha0,
     topics_at,
 )
-from odeco.models.word_moments import word_moments
-from odeco.models.word_stream import WordStream
 from odeco.refinement.lda import refine_lda
 from odeco.refinement.loop import Trace
 from odeco.sources import Source
@@ -34,6 +28,10 @@ from odeco.sources.arrays import ArraySource
 Floats = NDArray[np.float64]
 
 REFINEMENTS = {"auto": "cvb0", "cvb0": "cvb0", "vb": "vb", "map": "map"}
+_UNIDENTIFIED = (
+    f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was used. "
+    "Give alpha0 where you know it, or refine, which estimates alpha_ anew."
+)
 
 
 class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: ignore[misc]
@@ -107,107 +105,35 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.basis_size = basis_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes.
-
-        The data are read five times for the moments (three times where the vocabulary is small) and once per sweep of
-        the refinement. `sample_weight` says how often each document counts.
-        """
-        self._forget_stream()
-        source = self._open(X, sample_weight)
-        with blas_for(self.n_components):
-            return self._fit(source)
-
-    def _fit(self, source: Source) -> Self:
-        rng = as_generator(self.random_state)
-        try:
-            moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
-            estimate, search = self._estimate(moments.basis, rng)
-        except MomentError as error:
-            if self.refine is None:
-                raise
-            return self._fit_without_moments(source, str(error), rng)
-        self._set(estimate)
-        details: dict[str, Any] = {"word_scale": moments.word_scale, **_search_details(estimate, search)}
-        method = "moments"
-        if self.refine is not None:
-            known = search is None or search.identified
-            trace = self._polish(source, estimate.topics, self.alpha_ if known else None, rng)
-            details["refinement"] = trace
-            method = f"moments, then {trace.n_iter} sweeps of {REFINEMENTS[self.refine]}"
-        self._finish(
-            describe(
-                moments.basis,
-                estimate,
-                noise=moments.noise,
-                method=method,
-                advice=[] if self.refine is not None else _advice(search),
-                details=details,
-                refined=self.refine is not None,
-            )
-        )
-        return self
-
-    def _fit_without_moments(self, source: Source, error: str, rng: np.random.Generator) -> Self:
-        """Refine from documents as topics, and say why."""
-        start = documents_as_topics(source, self.n_components, rng)
-        trace = self._polish(source, start, None, rng)
-        text = f"the moments could not be used ({error}) The refinement started from documents: try other seeds."
-        self._finish(
-            without_moments(
-                self.n_components,
-                f"documents as topics, then {trace.n_iter} sweeps of {REFINEMENTS[str(self.refine)]}",
-                [text],
-                {"refinement": trace},
-            )
-        )
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Add documents in one pass; memory does not grow with their number, and chunks do not matter.
-
-        Gives the moment estimate (`refine` is not used): a refinement would need the documents again. Everything is
-        forgotten by a call of `fit`.
-        """
-        return self._read_moments(self._stream(X, sample_weight))
-
-    def _read_moments(self, stream: WordStream) -> Self:
-        """The estimate of all documents that a stream has seen."""
-        rng = as_generator(self.random_state)
-        try:
-            basis, noise = stream.read()
-            estimate, search = self._estimate(basis, rng)
-        except MomentError as error:
-            return self._wait_for_more(stream, str(error), rng)
-        self._set(estimate)
-        details = {"n_documents": stream.n_documents, **_search_details(estimate, search)}
-        self._finish(
-            describe(basis, estimate, noise=noise, method="moments, one pass", advice=_advice(search), details=details)
-        )
-        return self
-
     def _placeholders(self, topics: Floats) -> None:
         self.components_ = topics
         self.alpha_ = np.full(self.n_components, UNIDENTIFIED_ALPHA0 / self.n_components)
         self.alpha0_, self.eta_, self.n_iter_ = UNIDENTIFIED_ALPHA0, self.eta, 0
 
-    def _estimate(self, basis: BasisMoments, rng: np.random.Generator) -> tuple[TopicEstimate, Alpha0Search | None]:
+    def _estimate(
+        self, basis: BasisMoments, rng: np.random.Generator
+    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
         """Topics at the given alpha0, or at the one that the residual points to."""
-        if isinstance(self.alpha0, str):
-            if self.alpha0 != "auto":
+        if self.alpha0 != "auto":
+            if isinstance(self.alpha0, str) or not 0 < self.alpha0 < np.inf:
                 raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
-            search = search_alpha0(basis, self.method)
-            return topics_at(basis, search.alpha0, rng, self.method), search
-        if not 0 < self.alpha0 < np.inf:
-            raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
-        return topics_at(basis, float(self.alpha0), rng, self.method), None
+            estimate = topics_at(basis, float(self.alpha0), rng, self.method)
+            return estimate, [], {"alpha0_total": estimate.raw_total * estimate.alpha0}
+        search = search_alpha0(basis, self.method)
+        estimate = topics_at(basis, search.alpha0, rng, self.method)
+        details = {
+            "alpha0_total": estimate.raw_total * estimate.alpha0,
+            "alpha0_curve": search.curve,
+            "alpha0_identified": search.identified,
+        }
+        return estimate, [] if search.identified else [_UNIDENTIFIED], details
 
-    def _polish(self, source: Source, topics: Floats, alpha: Floats | None, rng: np.random.Generator) -> Trace:
+    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
         """Refine the topics; where the moments do not know alpha the sweeps use 1/k for every topic."""
         refined = refine_lda(
             source.whole() if isinstance(source, ArraySource) else source,
             topics,
-            alpha,
+            self.alpha_ if details.get("alpha0_identified", True) else None,
             method=REFINEMENTS[str(self.refine)],
             eta=self.eta,
             max_iter=self.max_iter,
@@ -220,6 +146,9 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.eta_ = refined.eta
         self.n_iter_ = refined.n_iter
         return refined.trace
+
+    def _steps_taken(self) -> str:
+        return f"{self.n_iter_} sweeps of {REFINEMENTS[str(self.refine)]}"
 
     def _set(self, estimate: TopicEstimate) -> None:
         self.components_ = estimate.topics
@@ -262,20 +191,3 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
             n_samples, self.components_, self.alpha_, mean_length=mean_length, random_state=self.random_state
         )
         return drawn.counts, drawn.proportions
-
-
-def _advice(search: Alpha0Search | None) -> list[str]:
-    if search is None or search.identified:
-        return []
-    return [
-        f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was "
-        "used. Give alpha0 where you know it, or refine, which estimates alpha_ anew."
-    ]
-
-
-def _search_details(estimate: TopicEstimate, search: Alpha0Search | None) -> dict[str, Any]:
-    details: dict[str, Any] = {"alpha0_total": estimate.raw_total * estimate.alpha0}
-    if search is not None:
-        details["alpha0_curve"] = search.curve
-        details["alpha0_identified"] = search.identified
-    return details

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.fitting.streaming import Streaming
 from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, is_matrix, join_batches
+from odeco.sources.dense import DenseSource, as_dense_source, is_matrix
 from odeco.sources.kinds import fitted_by
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
-class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class MixtureEstimator(Streaming, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the mixtures. A family gives four things:
 
     - ``_clean(X)``: new data, checked against the fit, in the form that ``_log_joint`` takes;
@@ -116,41 +117,6 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _finish(self, diagnostics: Diagnostics, *, warn: bool = True) -> None:
         """Keep the report of a fit, and raise its advice as warnings."""
         self.diagnostics_ = warn_all(diagnostics) if warn else diagnostics
-
-    def _forget_stream(self) -> None:
-        """Drop the sums of `partial_fit`: a new `fit` starts from nothing."""
-        if hasattr(self, "_stream"):
-            del self._stream
-
-
-class FixedBlocks:
-    """Rows that arrive in chunks of any size, given on in blocks of one size: sums do not depend on the chunks."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._waiting: list[DenseBatch] = []
-
-    def push(self, batch: DenseBatch) -> Iterator[DenseBatch]:
-        """Take a chunk (copied: the caller may reuse his arrays), give the blocks that it completes."""
-        weights = None if batch.weights is None else batch.weights.copy()
-        self._waiting.append(DenseBatch(batch.rows.copy(), weights))
-        if sum(map(len, self._waiting)) < self.size:
-            return
-        whole = join_batches(self._waiting)
-        full = len(whole) - len(whole) % self.size
-        self._waiting = [cut_batch(whole, full, len(whole))] if full < len(whole) else []
-        for start in range(0, full, self.size):
-            yield cut_batch(whole, start, start + self.size)
-
-    @property
-    def waiting(self) -> DenseBatch | None:
-        """The rows of the block that is not yet complete."""
-        return join_batches(self._waiting) if self._waiting else None
-
-
-def cut_batch(batch: DenseBatch, start: int, stop: int) -> DenseBatch:
-    """Rows start to stop of a batch."""
-    return DenseBatch(batch.rows[start:stop], None if batch.weights is None else batch.weights[start:stop])
 
 
 def log_sum_exp(joint: Floats) -> Floats:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,13 @@ from odeco._random import RandomState, as_generator, draw_counts
 from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.stream import StreamPlan
 from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.models._view_fallback import clusters_as_components
-from odeco.models._view_likelihoods import ViewKinds, em_start, view_model, within_range
+from odeco.models._view_likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
 from odeco.models._view_moments import ViewSolution, column_scale, solve_columns
-from odeco.models._view_stream import ViewStream
+from odeco.models._view_stream import StreamedViews, look_at, view_plan
 from odeco.models.mixture_base import MixtureEstimator, check_choice, check_enough, check_integer, check_number
-from odeco.moments.base import Additive
 from odeco.moments.views import ColumnSums
 from odeco.refinement.loop import Trace
 from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
@@ -160,38 +160,64 @@ class MultiViewMixture(MixtureEstimator):
         `basis_size` samples; views with fewer columns are kept whole.
         """
         self._check_parameters()
-        batch = as_view_batch(X if sample_weight is None else (list(X), sample_weight))
-        stream: ViewStream | None = getattr(self, "_stream", None)
-        if stream is None:
-            seed = int(as_generator(self.random_state).integers(2**31))
-            stream = ViewStream(batch.widths, self.n_components, int(self.basis_size), seed)
-            self._open_views(batch.widths)
-            self._stream = stream
-        _check_widths(batch, stream.widths)
         with single_threaded_blas():
-            stream.update(batch)
-            self._read_stream(stream)
+            self._add_chunks(X, sample_weight=sample_weight)
+            return self._read_moments()
+
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[ViewBatch]:
+        if not is_views(X):
+            source = as_view_source(X, sample_weight)
+            self._take_widths(source.widths, reset=reset)
+            yield from source
+            return
+        batch = as_view_batch(X if sample_weight is None else (list(X), sample_weight))
+        self._take_widths(batch.widths, reset=reset)
+        yield batch
+
+    def _take_widths(self, widths: tuple[int, ...], *, reset: bool) -> None:
+        if reset:
+            self._open_views(widths)
+        _check_widths(widths, self.view_widths_)
+
+    def _plan(self) -> StreamPlan[ViewBatch, StreamedViews]:
+        return view_plan(self.n_components, int(self.basis_size))
+
+    def _read_moments(self) -> Self:
+        """The estimate of all samples that the stream has seen."""
+        plan, rng = self._plan(), np.random.default_rng(self._stream.seed)
+        found = self._stream.read(plan) if self._stream.started else self._stream.held(plan)
+        look = found.look if isinstance(found, StreamedViews) else look_at(found)
+        model = view_model(look.kinds.choose(self.likelihood), look.columns, self.smoothing)
+        try:
+            check_enough(look.columns.n, self.n_components)
+            solution = self._solve(found, look, rng)
+        except ValueError as error:  # MomentError is one
+            return self._wait(look, model, str(error))
+        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
+        self._set(parameters, model, look.kinds, None)
+        self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
         return self
 
-    def _read_stream(self, stream: ViewStream) -> None:
-        model = view_model(stream.kinds.choose(self.likelihood), stream.columns, self.smoothing)
-        try:
-            check_enough(stream.columns.n, self.n_components)
-            solution = stream.read(self.method, polish=self.refine is not None)
-        except ValueError as error:  # MomentError is one
-            return self._wait(stream, model, str(error))
-        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
-        self._set(parameters, model, stream.kinds, None)
-        self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
+    def _solve(self, found: StreamedViews | ViewBatch, look: ViewLook, rng: np.random.Generator) -> ViewSolution:
+        """From the sums, or from the samples as long as they are held."""
+        polish = self.refine is not None
+        if isinstance(found, StreamedViews):
+            return found.solve(self.n_components, rng, self.method, polish=polish)
+        source = ViewSource(lambda: [found])
+        counts = look.kinds.whole.tolist()
+        return solve_columns(
+            source, look.columns, self.n_components, rng, method=self.method, counts=counts, polish=polish
+        )
 
-    def _wait(self, stream: ViewStream, model: ViewModel, error: str) -> None:
+    def _wait(self, look: ViewLook, model: ViewModel, error: str) -> Self:
         """Column means for all components until there are samples enough, and words that say so."""
         k = self.n_components
-        means = [np.tile(mean, (k, 1)) for mean in stream.columns.means]
-        parameters, _ = within_range(np.full(k, 1 / k), means, stream.columns.variances, model)
-        self._set(parameters, model, stream.kinds, None)
+        means = [np.tile(mean, (k, 1)) for mean in look.columns.means]
+        parameters, _ = within_range(np.full(k, 1 / k), means, look.columns.variances, model)
+        self._set(parameters, model, look.kinds, None)
         advice = (f"the samples so far do not determine the components yet: {error}",)
         self._finish(_without_moments(k, "none yet", advice, {}), warn=False)
+        return self
 
     def _fit_without_moments(
         self,
@@ -286,10 +312,10 @@ class MultiViewMixture(MixtureEstimator):
     def _clean(self, X: Any) -> Any:
         if not is_views(X):
             source = as_view_source(X)
-            _check_widths(source, self.view_widths_)
+            _check_widths(source.widths, self.view_widths_)
             return source
         batch = as_view_batch(X)
-        _check_widths(batch, self.view_widths_)
+        _check_widths(batch.widths, self.view_widths_)
         return batch.pieces()
 
     def _log_joint(self, clean: Any) -> Floats:
@@ -321,45 +347,13 @@ class MultiViewMixture(MixtureEstimator):
 
 def _look(source: ViewSource) -> tuple[ColumnSums, ViewKinds]:
     """The first pass: columns, and what the values are like."""
-    look = sum_batches(source, lambda: ViewLook(source.head))
+    look = sum_batches(source, lambda: ViewLook(source.widths, source.head))
     return look.columns, look.kinds
 
 
-class ViewLook(Additive):
-    """Both at once, for threads and machines to share the batches."""
-
-    _sums: ClassVar[tuple[str, ...]] = ("totals",)
-    _maxima: ClassVar[tuple[str, ...]] = ("flags",)
-
-    def __init__(self, head: ViewBatch) -> None:
-        self.columns, self.kinds = ColumnSums(head.widths, head), ViewKinds(len(head.widths))
-
-    @property
-    def totals(self) -> list[Any]:
-        """What adds up."""
-        return self.columns.totals
-
-    @totals.setter
-    def totals(self, values: list[Any]) -> None:
-        self.columns.totals = values
-
-    @property
-    def flags(self) -> list[Any]:
-        """What is largest."""
-        return self.kinds.flags
-
-    @flags.setter
-    def flags(self, values: list[Any]) -> None:
-        self.kinds.flags = values
-
-    def update(self, batch: ViewBatch) -> None:
-        self.columns.update(batch)
-        self.kinds.update(batch)
-
-
-def _check_widths(views: ViewBatch | ViewSource, widths: tuple[int, ...]) -> None:
-    if views.widths != widths:
-        raise ValueError(f"X has views of {views.widths} columns, but MultiViewMixture was fitted on {widths}.")
+def _check_widths(found: tuple[int, ...], widths: tuple[int, ...]) -> None:
+    if found != widths:
+        raise ValueError(f"X has views of {found} columns, but MultiViewMixture was fitted on {widths}.")
 
 
 def _view_details(solution: ViewSolution, k: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator, draw_counts
+from odeco.fitting.stream import StreamPlan
 from odeco.models._product_fit import Options, ProductFit, fit_products, fit_stream, wait_for_rows
-from odeco.models._product_stream import ProductStream
+from odeco.models._product_stream import StreamedTable, read_table, table_plan
 from odeco.models._product_table import distinct_rows, gather, worth_joining
 from odeco.models.lazy import take_names
 from odeco.models.mixture_base import (
@@ -27,6 +28,7 @@ from odeco.refinement.product_mixture import log_joint
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, is_matrix
 from odeco.sources.kinds import fitted_by
+from odeco.sources.rows import TableChunk, TablePiece
 from odeco.sources.tables import Schema, open_table
 from odeco.sources.values import is_frame, plain_array
 
@@ -148,36 +150,51 @@ class ProductMixture(MixtureEstimator):
         the result is the moment estimate without EM (`diagnostics_` says so). Families and categories are those of the
         rows held.
         """
-        options = self._options()
-        check_integer("basis_size", self.basis_size)
-        stream: ProductStream | None = getattr(self, "_stream", None)
-        X = self._matrix(X, reset=stream is None)
-        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-        if stream is None:
-            self.n_features_in_ = X.shape[1]
-            seed = int(as_generator(self.random_state).integers(2**31))
-            names = getattr(self, "feature_names_in_", None)
-            stream = self._stream = ProductStream(options.n_components, self.family, self.basis_size, names, seed)
-        stream.update(X, weights)
-        return self._read_moments(stream)
+        self._options()
+        self._add_chunks(X, sample_weight=sample_weight)
+        return self._read_moments()
 
-    def _read_moments(self, stream: ProductStream) -> Self:
-        """The estimate of all rows that a stream has seen: the fit to them as long as they are held."""
-        options = self._options()
-        if stream.complete:
-            schema, source = stream.table()
-            if stream.n_rows >= options.n_components:
-                self._fit_source(source, schema, options)
-                return self
-            fitted = wait_for_rows(source, schema, options, f"{stream.n_rows} so far.")
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[TableChunk]:
+        """Rows as they are, or as the stream's columns read them once they are known: what does not fit them is told
+        at once.
+        """
+        sums = self._stream.sums if hasattr(self, "_stream") else None
+        if not is_matrix(X):
+            schema = None if sums is None else sums.schema
+            for batch in open_table(X, self.family, sample_weight, schema=schema):
+                yield TableChunk((TablePiece(batch.rows, batch.weights, read=schema is not None),))
+            return
+        table = self._matrix(X, reset=reset)
+        self.n_features_in_ = table.shape[1]
+        weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
+        rows = table if sums is None else sums.schema.read(table)
+        yield TableChunk((TablePiece(rows, weights, read=sums is not None),))
+
+    def _plan(self) -> StreamPlan[TableChunk, StreamedTable]:
+        check_integer("basis_size", self.basis_size)
+        names = getattr(self, "feature_names_in_", None)
+        return table_plan(int(self.n_components), self.family, names, int(self.basis_size))
+
+    def _read_moments(self) -> Self:
+        """The estimate of all rows that the stream has seen: the fit to them as long as they are held."""
+        options, stream, plan = self._options(), self._stream, self._plan()
+        sums = stream.read(plan) if stream.started else None
+        if sums is None:
+            schema, batch = read_table(stream.held(plan), self.family, getattr(self, "feature_names_in_", None))
+            self._fit_held(DenseSource(lambda: [batch]), schema, options)
+        elif sums.distinct is not None:
+            self._fit_held(sums.distinct.source(), sums.schema.with_missing(sums.distinct.values), options)
         else:
-            check_enough(stream.n_rows, options.n_components)
-            assert stream.schema is not None
-            schema = stream.schema
-            fitted = fit_stream(stream.start(as_generator(self.random_state)), schema, options)
-        self._set(schema, fitted)
-        self._finish(fitted.diagnostics)
+            check_enough(stream.n, options.n_components)
+            start = sums.start(options.n_components, as_generator(self.random_state))
+            self._learned(sums.schema, fit_stream(start, sums.schema, options))
         return self
+
+    def _fit_held(self, source: DenseSource, schema: Schema, options: Options) -> None:
+        if self._stream.n >= options.n_components:
+            self._fit_source(source, schema, options)
+        else:
+            self._learned(schema, wait_for_rows(source, schema, options, f"{self._stream.n} so far."))
 
     def _fit_source(self, source: DenseSource, schema: Schema, options: Options) -> None:
         joined = None if isinstance(source, OutOfCoreRows) else gather(source, _MOST_CELLS)
@@ -190,7 +207,9 @@ class ProductMixture(MixtureEstimator):
                 rows = distinct_rows(values, weights)
                 values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights
             source = DenseSource(lambda: [DenseBatch(values)], len(values), weights)
-        fitted = fit_products(source, schema, options, as_generator(self.random_state), distinct)
+        self._learned(schema, fit_products(source, schema, options, as_generator(self.random_state), distinct))
+
+    def _learned(self, schema: Schema, fitted: ProductFit) -> None:
         self._set(schema, fitted)
         self._finish(fitted.diagnostics)
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from odeco._random import RandomState, as_generator
-from odeco.exceptions import MomentError
-from odeco.kernels.threads import blas_for
-from odeco.models.base import TopicEstimator, describe, without_moments
-from odeco.models.fallback import documents_as_topics
+from odeco._random import RandomState
+from odeco.models.base import TopicEstimator
 from odeco.models.lazy import by_rows
-from odeco.models.topics import topics_at
-from odeco.models.word_moments import word_moments
-from odeco.models.word_stream import WordStream
+from odeco.models.topics import BasisMoments, TopicEstimate, topics_at
 from odeco.refinement.loop import Trace
 from odeco.refinement.multinomial_mixture import log_joint, refine_multinomial_mixture
 from odeco.sources import Source
@@ -90,93 +85,35 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         self.basis_size = basis_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes."""
-        self._forget_stream()
-        source = self._open(X, sample_weight)
-        with blas_for(self.n_components):
-            return self._fit(source)
+    def _estimate(
+        self, basis: BasisMoments, rng: np.random.Generator
+    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
+        """Theorem 3.1: alpha0 = 0."""
+        estimate = topics_at(basis, 0.0, rng, self.method)
+        return estimate, [], {"weights_total": estimate.raw_total}
 
-    def _fit(self, source: Source) -> Self:
-        rng = as_generator(self.random_state)
-        steps = self._steps()
-        try:
-            moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
-            estimate = topics_at(moments.basis, 0.0, rng, self.method)
-        except MomentError as error:
-            if steps == 0:
-                raise
-            return self._fit_without_moments(source, str(error), steps, rng)
-        self._set(estimate.weights, estimate.topics, 0)
-        details: dict[str, Any] = {"word_scale": moments.word_scale, "weights_total": estimate.raw_total}
-        method = "moments"
-        if steps:
-            trace = self._polish(source, steps)
-            details["refinement"] = trace
-            method = f"moments, then {trace.n_iter} EM steps"
-        self._finish(
-            describe(
-                moments.basis,
-                estimate,
-                noise=moments.noise,
-                method=method,
-                advice=[],
-                details=details,
-                refined=steps > 0,
-            )
-        )
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Add documents in one pass; memory does not grow with their number, and chunks do not matter.
-
-        Gives the moment estimate (`refine` is not used): EM would need the documents again.
-        """
-        return self._read_moments(self._stream(X, sample_weight))
-
-    def _read_moments(self, stream: WordStream) -> Self:
-        """The estimate of all documents that a stream has seen."""
-        rng = as_generator(self.random_state)
-        try:
-            basis, noise = stream.read()
-            estimate = topics_at(basis, 0.0, rng, self.method)
-        except MomentError as error:
-            return self._wait_for_more(stream, str(error), rng)
-        self._set(estimate.weights, estimate.topics, 0)
-        details = {"n_documents": stream.n_documents, "weights_total": estimate.raw_total}
-        self._finish(describe(basis, estimate, noise=noise, method="moments, one pass", advice=[], details=details))
-        return self
-
-    def _steps(self) -> int:
-        """EM steps that `refine` asks for."""
-        return {None: 0, "one-step": 1}.get(self.refine, self.max_iter)
-
-    def _polish(self, source: Source, steps: int) -> Trace:
+    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
         refined = refine_multinomial_mixture(
             source,
             self.weights_,
-            self.components_,
+            topics,
             smoothing=self.smoothing,
-            max_iter=steps,
+            max_iter=1 if self.refine == "one-step" else self.max_iter,
             tol=self.tol,
         )
-        self._set(refined.weights, refined.topics, refined.n_iter)
+        self._keep(refined.weights, refined.topics, refined.n_iter)
         return refined.trace
 
-    def _fit_without_moments(self, source: Source, error: str, steps: int, rng: np.random.Generator) -> Self:
-        """EM from documents as topics, and say why."""
-        topics = documents_as_topics(source, self.n_components, rng)
-        self._set(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
-        trace = self._polish(source, steps)
-        text = f"the moments could not be used ({error}) EM started from documents: try other seeds."
-        method = f"documents as topics, then {trace.n_iter} EM steps"
-        self._finish(without_moments(self.n_components, method, [text], {"refinement": trace}))
-        return self
+    def _steps_taken(self) -> str:
+        return f"{self.n_iter_} EM steps"
 
     def _placeholders(self, topics: Floats) -> None:
-        self._set(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
+        self._keep(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
 
-    def _set(self, weights: Floats, topics: Floats, n_iter: int) -> None:
+    def _set(self, estimate: TopicEstimate) -> None:
+        self._keep(estimate.weights, estimate.topics, 0)
+
+    def _keep(self, weights: Floats, topics: Floats, n_iter: int) -> None:
         order = np.argsort(-weights, kind="stable")
         self.weights_, self.components_, self.n_iter_ = weights[order], topics[order], n_iter
 

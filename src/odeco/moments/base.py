@@ -49,15 +49,21 @@ class Additive(ABC):
     """Anything that adds up over batches: the one thing that a pass over a source makes.
 
     Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`: numbers,
-    arrays, other sums, or lists and dictionaries of these (None is left out).
+    arrays, other sums, or lists and dictionaries of these (None is left out). `_on` names the arguments of the
+    constructor, which are attributes too: what these are sums on.
     """
 
     _sums: ClassVar[tuple[str, ...]] = ()
     _maxima: ClassVar[tuple[str, ...]] = ()
+    _on: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def update(self, batch: Any) -> Any:
         """Add the samples of a batch."""
+
+    def emptied(self) -> Self:
+        """Sums on the same basis without any samples."""
+        return type(self)(**{name: getattr(self, name) for name in self._on})
 
     def update_all(self, batches: Any) -> Self:
         """Add every batch of a source, where its rows are; returns self."""
@@ -82,6 +88,45 @@ class Additive(ABC):
         _join("", self, "_sums", packed.sums, add)
         _join("", self, "_maxima", packed.maxima, np.maximum)
         return self
+
+
+class Together(Additive):
+    """Several sums over the same samples, as one; subclasses name them in `_parts`."""
+
+    _parts: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def parts(self) -> dict[str, Additive]:
+        """The sums by name."""
+        return {name: getattr(self, name) for name in self._parts}
+
+    def update(self, batch: Any) -> Self:
+        """Add the samples of a batch to all of them; returns self."""
+        for part in self.parts.values():
+            part.update(batch)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        for name, part in self.parts.items():
+            part.merge(getattr(other, name))
+        return self
+
+    def pack(self) -> PackedSums:
+        packed = {name: part.pack() for name, part in self.parts.items()}
+        return PackedSums(
+            {f"{name}.{key}": value for name, part in packed.items() for key, value in part.sums.items()},
+            {f"{name}.{key}": value for name, part in packed.items() for key, value in part.maxima.items()},
+        )
+
+    def unpack(self, packed: PackedSums) -> Self:
+        for name, part in self.parts.items():
+            part.unpack(PackedSums(_named_so(packed.sums, name), _named_so(packed.maxima, name)))
+        return self
+
+
+def _named_so(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    """The arrays of one of several sums."""
+    return {key.removeprefix(f"{name}."): value for key, value in arrays.items() if key.startswith(f"{name}.")}
 
 
 def _parts(value: Any, kind: str) -> dict[Any, Any] | None:

@@ -160,6 +160,7 @@ class VectorMoments(DenseMoments):
     """
 
     _sums = (*DenseMoments._sums, "_first", "_cubes", "_squares", "_radial", "_cross")
+    _on = ("basis", "shift")
 
     def __init__(self, basis: ArrayLike, shift: ArrayLike | None = None, *, cross: bool = True) -> None:
         block = np.asarray(basis)

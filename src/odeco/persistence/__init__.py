@@ -21,7 +21,7 @@ from odeco.persistence.plain import Decoder, Encoder
 __all__ = ["SavedModel", "load", "load_with_metadata", "save"]
 
 KIND = "model"
-VERSION = 1
+VERSION = 2  # 1 was never released
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def load_with_metadata(path: str | os.PathLike[str]) -> SavedModel:
     """The estimator in a file, and what was saved beside it."""
-    _, document, arrays = archive.read(path, KIND, VERSION)
+    version, document, arrays = archive.read(path, KIND, VERSION)
+    if version < VERSION:
+        raise ModelFileError(f"{os.fspath(path)}: has the format {version} of a development version: fit it again.")
     try:
         return _rebuild(document, Decoder(arrays))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:

@@ -23,7 +23,7 @@ _ALL = {
 }
 _MIXTURE = {**_ALL, "weights_": "simplex k", "converged_": "flag", "lower_bound_": "number"}
 _CHAIN = {**_ALL, "startprob_": "simplex k", "transmat_": "simplex k k", "monitor_": "ConvergenceMonitor"}
-_TOPICS = {**_ALL, "components_": "simplex k d", "_word_stream": "WordStream d"}
+_TOPICS = {**_ALL, "components_": "simplex k d", "_stream": "stream StreamedWords d; Batch d"}
 _COVARIANCES = {
     "spherical": "nonnegative k",
     "tied_spherical": "finite-number",
@@ -33,7 +33,7 @@ _COVARIANCES = {
 }
 _BY_PARAMETER = "by covariance_type"
 # What a fitted model may lack: names and sums that were never given, and what it says of a fit that never was.
-_OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "_word_stream", "_stream", "n_iter_", "diagnostics_"}
+_OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "_stream", "n_iter_", "diagnostics_"}
 _OPTIONAL |= {"monitor_", "converged_", "lower_bound_", "groups_"}
 
 LEARNED: Mapping[str, Mapping[str, str]] = {
@@ -48,7 +48,7 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         **_MIXTURE,
         "means_": "finite k d",
         "covariances_": _BY_PARAMETER,
-        "_stream": "GaussianStream d|ProductStream d",
+        "_stream": "stream VectorMoments d; DenseBatch d|stream StreamedTable d; TableChunk d",
     },
     "ProductMixture": {
         **_MIXTURE,
@@ -60,7 +60,7 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         "probabilities_": "list c of simplex k c#",
         "categories_": "list c of any c#",
         "_table": "finite k q",
-        "_stream": "ProductStream d",
+        "_stream": "stream StreamedTable d; TableChunk d",
     },
     "MultiViewMixture": {
         **_MIXTURE,
@@ -71,7 +71,7 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         "groups_": "list of list of whole",
         "_model": "ViewModel v",
         "_kinds": "ViewKinds v",
-        "_stream": "ViewStream v",
+        "_stream": "stream StreamedViews v; ViewBatch v",
     },
     "DawidSkene": {
         **_MIXTURE,
@@ -81,17 +81,22 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         "annotators_": "any d",
         "items_": "any *|plain",
         "layout_": "text",
-        "_stream": "list of CrowdMoments d l",
+        "_stream": "stream StreamedVotes d l; VoteBatch",
     },
     "CategoricalHMM": {
         **_CHAIN,
         "n_features_in_": "whole 1",  # symbols stand in one column
         "n_symbols_": "whole s",
         "emissionprob_": "simplex k s",
-        "_stream": "SymbolStream s",
+        "_stream": "stream StreamedSymbols s; Sequences",
     },
-    "GaussianHMM": {**_CHAIN, "means_": "finite k d", "covars_": _BY_PARAMETER, "_stream": "FeatureStream d"},
-    "PoissonHMM": {**_CHAIN, "lambdas_": "nonnegative k d", "_stream": "FeatureStream d"},
+    "GaussianHMM": {
+        **_CHAIN,
+        "means_": "finite k d",
+        "covars_": _BY_PARAMETER,
+        "_stream": "stream StreamedFeatures d; Sequences d",
+    },
+    "PoissonHMM": {**_CHAIN, "lambdas_": "nonnegative k d", "_stream": "stream StreamedFeatures d; Sequences d"},
     "ICA": {
         **_ALL,
         "mixing_": "finite d k",
@@ -102,7 +107,7 @@ LEARNED: Mapping[str, Mapping[str, str]] = {
         "covariance_": "finite d d",
         "noise_covariance_": "finite d d",
         "kurtosis_": "finite k",
-        "_stream": "IcaStream d",
+        "_stream": "stream StreamedChannels d; DenseBatch d",
     },
 }
 
@@ -127,6 +132,15 @@ def check_learned(estimator: str, parameters: Mapping[str, Any], state: Mapping[
         raise ValueError(f"{missing[0]} is missing.")
     if "_families" in state:
         _check_table(state)
+    if "n_symbols_" in state and "_stream" in state:
+        _check_symbols(state["_stream"], int(state["n_symbols_"]))
+
+
+def _check_symbols(stream: Any, n_symbols: int) -> None:
+    """Steps that are held are of the model's symbols, and one more for what is missing."""
+    held = [*stream._waiting, *([] if stream.first is None else [stream.first])]
+    if any(data.codes is None or len(data.values) != n_symbols + 1 for data in held):
+        raise ValueError(f"_stream should hold steps of {n_symbols} symbols.")
 
 
 def _check_table(state: Mapping[str, Any]) -> None:

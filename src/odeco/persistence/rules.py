@@ -19,14 +19,28 @@ def _sequences(data: Any) -> bool:
     return bool(inside)
 
 
-def _symbols(stream: Any) -> bool:
-    """Steps of a stream of symbols: those of the alphabet, then -1 for a missing one."""
-    return stream._head is None or np.array_equal(stream._head.values, [*range(stream.n_symbols), -1])
+def _stream(stream: Any) -> bool:
+    """Samples that wait are all there are until there are sums; rows are complete, tables and symbols alike."""
+    held = [*stream._waiting, *([] if stream.first is None else [stream.first])]
+    if stream.sums is None and stream.n != sum(map(len, stream._waiting)):
+        return False
+    rows = [chunk.rows for chunk in held if hasattr(chunk, "rows")]
+    steps = [chunk for chunk in held if hasattr(chunk, "offsets")]
+    return all(bool(np.isfinite(part).all()) for part in rows) and _alike(steps) and _enough(stream)
 
 
-def _features(stream: Any) -> bool:
-    """Steps of a stream of numbers: rows of them."""
-    return stream._head is None or (stream._head.values.ndim == 2 and stream._head.values.dtype.kind == "f")
+def _alike(steps: list[Any]) -> bool:
+    """Symbols of one alphabet, then -1 for a missing one; or rows of numbers."""
+    if any(data.codes is not None for data in steps):
+        return all(np.array_equal(data.values, [*range(len(steps[0].values) - 1), -1]) for data in steps)
+    return all(data.values.ndim == 2 and data.values.dtype.kind == "f" for data in steps)
+
+
+def _enough(stream: Any) -> bool:
+    """Directions of words are enough for the components."""
+    pairs = getattr(stream.sums, "pairs", None)
+    basis = None if pairs is None or stream.first is not None else pairs.basis
+    return basis is None or bool(basis.shape[1] >= stream.options.get("n_components", 0))
 
 
 def _scatter(total: Any) -> bool:
@@ -35,12 +49,6 @@ def _scatter(total: Any) -> bool:
 
 def _has_parts(triples: Any) -> bool:
     return bool(triples._parts)
-
-
-def _documents(stream: Any) -> bool:
-    """As many documents wait as it says, and its directions are enough for the components."""
-    enough = stream._sums is None or stream._sums.pairs.basis.shape[1] >= stream.n_components
-    return enough and bool(stream._held == sum(map(len, stream._waiting)))
 
 
 def _counts(batch: Any) -> bool:
@@ -57,21 +65,17 @@ def _layout(families: Any) -> bool:
     return bool((np.sort(columns) == np.arange(families.centre.size)).all()) and bool((families.sizes > 0).all())
 
 
-def _complete(batches: Iterable[Any]) -> bool:
-    """Rows of models that know no missing values."""
-    return all(bool(np.isfinite(batch.rows).all()) for batch in batches)
+def _chunk(chunk: Any) -> bool:
+    """Rows side by side, each with its weight."""
+    tables = [piece.rows for piece in chunk.pieces]
+    sound = all(getattr(rows, "ndim", 0) == 2 for rows in tables) and len({rows.shape[1] for rows in tables}) == 1
+    return sound and all(piece.weights is None or len(piece.weights) == len(piece.rows) for piece in chunk.pieces)
 
 
-def _table_rows(stream: Any) -> bool:
-    """Rows that are held side by side, or sums over the features of the columns."""
-    if stream._sums is None:
-        rows = [rows for rows, _ in stream._held]
-        tables = bool(rows) and all(getattr(part, "ndim", 0) == 2 for part in rows)
-        return tables and len({part.shape[1] for part in rows}) == 1 and sum(map(len, rows)) == stream.n_rows
-    if stream.schema is None:
-        return False
-    found = stream._sums.reference.features, stream._sums._triples.features
-    expected = [type(features).of(stream.schema, features.centre, features.scale) for features in found]
+def _table(sums: Any) -> bool:
+    """Sums over the features of the columns."""
+    found = sums.reference.features, sums.triples.features
+    expected = [type(features).of(sums.schema, features.centre, features.scale) for features in found]
     return all(
         np.array_equal(a.owner, b.owner) and np.array_equal(a.onehot, b.onehot)
         for a, b in zip(found, expected, strict=True)
@@ -119,16 +123,13 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
     "Batch": _counts,
     "CrowdMoments": _crowd,
     "Families": _layout,
-    "FeatureStream": _features,
     "FourthMoments": _fourth,
-    "GaussianStream": lambda stream: _complete(stream._blocks._waiting),
-    "IcaStream": lambda stream: _complete(stream._held),
-    "ProductStream": _table_rows,
+    "MomentStream": _stream,
     "ScatterSum": _scatter,
     "Sequences": _sequences,
-    "SymbolStream": _symbols,
+    "StreamedTable": _table,
+    "TableChunk": _chunk,
     "ViewBasis": _groups,
     "ViewMoments": _three_views,
-    "WordStream": _documents,
     "WordTriples": _has_parts,
 }

@@ -2,8 +2,9 @@
 
 A word for the kind is followed by sizes. A letter is a size of its own, the same wherever it stands in one object;
 `d+1` is one more, a digit itself, `*` any size, and `w#` a letter for each item of a list. What follows `<` bounds what
-an array of places points to. "list v of ..." has v items ("list of ..." any number), "(a; b)" is a pair, "a|b" is
-either, and "?" allows None. What depends on a size that nothing has told does not fit.
+an array of places points to. "list v of ..." has v items ("list of ..." any number), "stream a; b" is that of
+`partial_fit`, of sums a over chunks b, "(a; b)" is a pair, "a|b" is either, and "?" allows None. What depends on a size
+that nothing has told does not fit.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ class Shapes:
             return self._list_fits(value, matched[1], matched[2], sizes)
         if "|" in expected:
             return any(self.fits(value, one, sizes) for one in expected.split("|"))
+        if expected.startswith("stream "):
+            sums, chunk = expected.removeprefix("stream ").split("; ")
+            return self._stream_fits(value, sums, chunk, sizes)
         kind, *shape = expected.split()
         if kind == "among":
             return isinstance(value, str) and value in shape
@@ -79,6 +83,13 @@ class Shapes:
         if not isinstance(value, (list, tuple)) or (length and not _agree((len(value),), [length], sizes)):
             return False
         return all(self.fits(one, item.replace("#", str(place)), sizes) for place, one in enumerate(value))
+
+    def _stream_fits(self, value: Any, sums: str, chunk: str, sizes: Sizes) -> bool:
+        """Whether a value is a stream of such sums over such chunks."""
+        if self._name_of(value) != "MomentStream" or not self.fits(value.sums, f"?{sums}", sizes):
+            return False
+        held = self.fits(value._waiting, f"list of {chunk}", sizes) and self.fits(value.first, f"?{chunk}", sizes)
+        return held and self._object_fits(value, "MomentStream", [], {})
 
     def _object_fits(self, value: Any, kind: str, arguments: list[str], sizes: Sizes) -> bool:
         letters, attributes = self._classes[kind]

@@ -61,26 +61,20 @@ _WORDS: Mapping[str, Declared] = {
             "_parts": "list of TripleSums r",
         },
     ),
-    "WordSums": ("d r", {"pairs": "WordPairs d r", "triples": "WordTriples d r", "noise": "number"}),
-    "WordStream": (
+    "StreamedWords": (
         "d",
         {
-            "n_features": "whole d",
-            "n_components": "positive-whole",
-            "word_scale": "?number",
-            "basis_size": "whole",
             "frequencies": "WordFrequencies d",
-            "_seed": "whole",
-            "_sums": "?WordSums d r",
-            "_waiting": "list of Batch d",
-            "_held": "whole",
+            "pairs": "WordPairs d r",
+            "triples": "WordTriples d r",
+            "noise": "number",
+            "half_length": "finite-number",
         },
     ),
 }
 
 _ROW_SUMS: Mapping[str, Declared] = {
     "DenseBatch": ("d", _ROWS),
-    "FixedBlocks": ("d", {"size": "positive-whole", "_waiting": "list of DenseBatch d"}),
     "SecondMoments": ("d", {**_DENSE, "basis": "none", "_gram": "finite d+1 d+1"}),
     "FourthMoments": ("d", {**_DENSE, "basis": "finite d r", "_gram": "finite p p"}),
     "VectorMoments": (
@@ -96,27 +90,9 @@ _ROW_SUMS: Mapping[str, Declared] = {
             "_cross": "?finite d r",
         },
     ),
-    "GaussianStream": (
+    "StreamedChannels": (
         "d",
-        {
-            "n_features": "whole d",
-            "n_components": "positive-whole",
-            "n": "whole",
-            "_blocks": "FixedBlocks d",
-            "_sums": "?VectorMoments d",
-        },
-    ),
-    "IcaStream": (
-        "d",
-        {
-            "n_features": "whole d",
-            "n_components": "?positive-whole",
-            "precision": "finite-number",
-            "dimension": "whole",
-            "n_held": "whole",
-            "_held": "list of DenseBatch d",
-            "_sums": "?(SecondMoments d; FourthMoments d)",
-        },
+        {"second": "SecondMoments d", "fourth": "FourthMoments d", "precision": "finite-number"},
     ),
 }
 
@@ -130,7 +106,7 @@ _TABLES: Mapping[str, Declared] = {
             "missing": "flag",
         },
     ),
-    "Schema": ("d", {"columns": "list d of Column"}),
+    "Schema": ("d", {"columns": "list d of Column", "notes": "list of text"}),
     "Families": (
         "d",
         {
@@ -177,31 +153,20 @@ _TABLES: Mapping[str, Declared] = {
             "cubes": "finite r r r",
         },
     ),
-    "ProductSums": (
+    "DistinctRows": ("d", {"values": "values n d", "weights": "nonnegative n"}),
+    "StreamedTable": (
         "d",
         {
+            "schema": "Schema d",
             "reference": "ProductSummary d f",
             "basis": "finite f r",
-            "_triples": "ProductTriples d f r",
-            "_blocks": "FixedBlocks d",
-        },
-    ),
-    "DistinctRows": ("d", {"values": "values n d", "weights": "nonnegative n"}),
-    "ProductStream": (
-        "d",
-        {
-            "n_components": "positive-whole",
-            "family": "value",
-            "names": "?any d",
-            "n_held": "whole",
-            "seed": "whole",
-            "n_rows": "whole",
-            "schema": "?Schema d",
-            "_held": "list of (value; ?nonnegative *)",
-            "_sums": "?ProductSums d",
+            "most_distinct": "whole",
+            "triples": "ProductTriples d f r",
             "distinct": "?DistinctRows d",
         },
     ),
+    "TablePiece": ("", {"rows": "value", "weights": "?nonnegative *", "read": "flag"}),
+    "TableChunk": ("d", {"pieces": "list of TablePiece"}),
 }
 
 _VIEWS: Mapping[str, Declared] = {
@@ -255,20 +220,6 @@ _VIEWS: Mapping[str, Declared] = {
             "_triples": "finite * *",
         },
     ),
-    "ViewStream": (
-        "v",
-        {
-            "widths": "list v of whole w#",
-            "n_components": "positive-whole",
-            "basis_size": "whole",
-            "columns": "ColumnSums v",
-            "kinds": "ViewKinds v",
-            "_seed": "whole",
-            "_held": "list of ViewBatch v",
-            "_moments": "?ViewMoments",
-            "_search": "?ViewBasisSearch",
-        },
-    ),
     "CrowdMoments": (
         "a l",
         {
@@ -279,6 +230,20 @@ _VIEWS: Mapping[str, Declared] = {
             "_votes": "finite * *",
         },
     ),
+    "StreamedViews": (
+        "v",
+        {"search": "ViewBasisSearch", "look": "ViewLook v", "moments": "ViewMoments"},
+    ),
+    "StreamedVotes": (
+        "a l",
+        {
+            "n_labels": "positive-whole l",
+            "groups": "list g of places a < 3",
+            "groupings": "list g of CrowdMoments a l",
+        },
+    ),
+    "ViewLook": ("v", {"columns": "ColumnSums v", "kinds": "ViewKinds v"}),
+    "VoteBatch": ("", {"votes": "sparse n *", "weights": "?nonnegative n"}),
 }
 
 _CHAINS: Mapping[str, Declared] = {
@@ -301,17 +266,6 @@ _CHAINS: Mapping[str, Declared] = {
     "SymbolTriples": (
         "s r",
         {"n_features": "whole s", "basis": "finite s r", "n": "whole", "_core": "finite r r r", "_weight": "number"},
-    ),
-    "SymbolStream": (
-        "s",
-        {
-            "n_symbols": "whole s",
-            "n_components": "positive-whole",
-            "seed": "whole",
-            "pairs": "SymbolPairs s",
-            "triples": "?SymbolTriples s r",
-            "_head": "?Sequences",
-        },
     ),
     "SequenceFeatures": (
         "d",
@@ -353,13 +307,20 @@ _CHAINS: Mapping[str, Declared] = {
         "d",
         {"pairs": "FeaturePairs d f", "triples": "list of FeatureTriples d f", "advice": "list of text"},
     ),
-    "FeatureStream": (
-        "d",
+    "StreamedFeatures": ("d", {"found": "FeatureMoments d", "triples": "list of FeatureTriples d f"}),
+    "StreamedSymbols": ("s", {"pairs": "SymbolPairs s", "triples": "SymbolTriples s r"}),
+}
+
+_STREAMS: Mapping[str, Declared] = {
+    "MomentStream": (
+        "",
         {
-            "n_components": "positive-whole",
-            "correlated": "flag",
-            "moments": "?FeatureMoments d",
-            "_head": "?Sequences d",
+            "seed": "whole",
+            "options": "plain",
+            "n": "whole",
+            "sums": "value",
+            "first": "value",
+            "_waiting": "list of value",
         },
     ),
 }
@@ -393,6 +354,14 @@ _REPORTS: Mapping[str, Declared] = {
     "Trace": ("", {"records": "list of Record", "n_iter": "whole", "reason": "StopReason"}),
 }
 
-CLASSES: Mapping[str, Declared] = {**_WORDS, **_ROW_SUMS, **_TABLES, **_VIEWS, **_CHAINS, **_REPORTS}
+CLASSES: Mapping[str, Declared] = {
+    **_WORDS,
+    **_ROW_SUMS,
+    **_TABLES,
+    **_VIEWS,
+    **_CHAINS,
+    **_STREAMS,
+    **_REPORTS,
+}
 
 fits = Shapes(name_of, CLASSES, RULES).fits

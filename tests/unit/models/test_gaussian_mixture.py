@@ -271,8 +271,11 @@ def test_a_stream_of_other_covariances_gives_spheres_and_says_so(kind):
 def test_a_stream_keeps_to_its_options():
     x, *_ = draw(500)
     model = GaussianMixture(4, random_state=0).partial_fit(x)
-    for changed in ({"covariance_type": "diag"}, {"n_components": 3}):
-        with pytest.raises(ValueError, match="moments kept so far, of 4 components with spheres"):
+    for changed, kept in (
+        ({"covariance_type": "diag"}, "covariance_type='spherical'"),
+        ({"n_components": 3}, "n_components=4"),
+    ):
+        with pytest.raises(ValueError, match=f"moments kept so far, which are for {kept}"):
             GaussianMixture(4, random_state=0).partial_fit(x).set_params(**changed).partial_fit(x)
     assert model.partial_fit(x).diagnostics_.details["n_samples"] == 1000
 

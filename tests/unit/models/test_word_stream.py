@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from odeco.fitting.stream import MomentStream
 from odeco.metrics import match_components
 from odeco.models.topics import topics_at
 from odeco.models.word_moments import choose_word_scale, sample_documents, thin, word_moments
-from odeco.models.word_stream import WordStream
+from odeco.models.word_stream import word_plan
 from odeco.simulate import lda_documents, zipf_topics
 from odeco.sources import as_batch, as_source
 
@@ -23,42 +24,49 @@ def sample():
     return lda_documents(N, zipf_topics(K, D, random_state=rng), np.full(K, 0.1), mean_length=40, random_state=rng)
 
 
-def stream_of(sample, chunk, basis_size=1000):
-    stream = WordStream(D, K, word_scale=0.5, basis_size=basis_size, seed=0)
+PLAN = word_plan(K, word_scale=0.5, basis_size=1000)
+
+
+def read(stream, plan=PLAN):
+    return stream.read(plan).read(K)
+
+
+def stream_of(sample, chunk):
+    stream = MomentStream(0, {})
     for start in range(0, N, chunk):
-        stream.update(as_batch(sample.counts[start : start + chunk]))
+        stream.update(as_batch(sample.counts[start : start + chunk]), PLAN)
     return stream
 
 
 @pytest.mark.parametrize("chunk", [1, 37, 1000, 2500])
 def test_chunks_do_not_matter(sample, chunk):
     whole, parts = stream_of(sample, N), stream_of(sample, chunk)
-    (first, noise), (second, same_noise) = whole.read(), parts.read()
+    (first, noise), (second, same_noise) = read(whole), read(parts)
     # float32 work: the same rounding wherever blocks agree, 1e-5 of the largest entry elsewhere
     for name in ("first", "pairs", "triples"):
         one, other = getattr(first.moments, name), getattr(second.moments, name)
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
-    assert parts.n_documents == N
+    assert parts.n == N
     assert same_noise == pytest.approx(noise, rel=1e-5)
     assert first.suggested_components == K  # all components stand above the noise
 
 
 def test_reading_changes_nothing_and_more_can_follow(sample):
-    stream = WordStream(D, K, word_scale=0.5, basis_size=1000, seed=0)
-    stream.update(as_batch(sample.counts[:2500]))
-    before, _ = stream.read()
-    again, _ = stream.read()
+    stream = MomentStream(0, {})
+    stream.update(as_batch(sample.counts[:2500]), PLAN)
+    before, _ = read(stream)
+    again, _ = read(stream)
     assert np.array_equal(before.moments.triples, again.moments.triples)
-    stream.update(as_batch(sample.counts[2500:]))
-    whole, _ = stream_of(sample, N).read()
-    assert np.allclose(stream.read()[0].moments.triples, whole.moments.triples, rtol=1e-4, atol=1e-4)
+    stream.update(as_batch(sample.counts[2500:]), PLAN)
+    whole, _ = read(stream_of(sample, N))
+    assert np.allclose(read(stream)[0].moments.triples, whole.moments.triples, rtol=1e-4, atol=1e-4)
 
 
 def test_one_pass_is_nearly_as_good_as_several(sample):
     rng = np.random.default_rng(0)
     several = word_moments(as_source(sample.counts), K, word_scale=0.5, rng=rng)
     errors = []
-    for basis in (several.basis, stream_of(sample, N).read()[0]):
+    for basis in (several.basis, read(stream_of(sample, N))[0]):
         topics = topics_at(basis, 0.4, rng).topics
         matching = match_components(topics.T, sample.topics.T)
         errors.append(np.abs(topics[matching.permutation] - sample.topics).sum(axis=1).mean())
@@ -68,16 +76,17 @@ def test_one_pass_is_nearly_as_good_as_several(sample):
 
 def test_the_callers_arrays_may_be_reused(sample):
     counts = sample.counts[:500].copy()
-    stream = WordStream(D, K, word_scale=0.5, basis_size=5000, seed=0)
-    stream.update(as_batch(counts))
-    expected = stream.read()[0].moments.first.copy()
+    plan = word_plan(K, word_scale=0.5, basis_size=5000)
+    stream = MomentStream(0, {})
+    stream.update(as_batch(counts), plan)
+    expected = read(stream, plan)[0].moments.first.copy()
     counts.data[:] = 0
-    assert np.array_equal(stream.read()[0].moments.first, expected)
+    assert np.array_equal(read(stream, plan)[0].moments.first, expected)
 
 
 def test_an_empty_stream_says_so():
-    with pytest.raises(ValueError, match="no documents"):
-        WordStream(D, K, word_scale=0.5, basis_size=10, seed=0).read()
+    with pytest.raises(ValueError, match="no samples"):
+        read(MomentStream(0, {}))
 
 
 @pytest.mark.parametrize("asked", [2, 4, 8])

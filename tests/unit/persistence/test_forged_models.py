@@ -1,6 +1,7 @@
 """Model files with right checksums that no `save` has written: what compiled loops would trust is refused at load."""
 
 import json
+import re
 from enum import Enum
 
 import numpy as np
@@ -18,11 +19,11 @@ BY_NAME = {case.name: case for case in CASES}
 def written(model, folder):
     """The contents of a model file: document and arrays, to be changed."""
     odeco.save(model, folder / "good")
-    return archive.read(folder / "good", "model", 1)[1:]
+    return archive.read(folder / "good", "model", 2)[1:]
 
 
 def refused(document, arrays, folder, match):
-    archive.write(folder / "bad", "model", 1, document, arrays)
+    archive.write(folder / "bad", "model", 2, document, arrays)
     with pytest.raises(odeco.ModelFileError, match=match):
         odeco.load(folder / "bad")
 
@@ -84,7 +85,7 @@ def test_sound_generators_go_on(bits, kind, tmp_path):
 def _stream_of_symbols(folder):
     case = BY_NAME["CategoricalHMM"]
     document, arrays = written(case.partial_fit(case.make(), slice(0, 2)), folder)
-    head = document["learned"]["_stream"]["state"]["_head"]["state"]
+    head = document["learned"]["_stream"]["state"]["_waiting"][0]["state"]
     return document, arrays, head
 
 
@@ -93,6 +94,15 @@ def test_steps_of_unknown_codes(symbol, tmp_path):
     document, arrays, head = _stream_of_symbols(tmp_path)
     arrays[head["codes"]["name"]][7] = symbol
     refused(document, arrays, tmp_path, "_stream should be")
+
+
+def test_an_alphabet_of_another_size(tmp_path):
+    """Steps may be of more symbols than the model has emissions for, all of them sound by themselves."""
+    case = BY_NAME["CategoricalHMM"]
+    document, arrays = written(case.partial_fit(case.make(), slice(0, 1)), tmp_path)
+    head = document["learned"]["_stream"]["state"]["_waiting"][0]["state"]
+    arrays[head["values"]["name"]] = np.append(np.arange(10), -1)
+    refused(document, arrays, tmp_path, "symbols")
 
 
 @pytest.mark.parametrize("symbol", [-2, 4, 10**6])
@@ -172,28 +182,35 @@ def test_columns_of_a_table_by_several_accounts(tmp_path):
 
 
 def test_documents_that_wait(tmp_path):
-    """Blocks are taken from them until none are left."""
-    case = BY_NAME["SingleTopicModel"]
-    document, arrays = written(case.partial_fit(case.make(), slice(0, 2)), tmp_path)
-    document["learned"]["_word_stream"]["state"]["_held"] = 10**15
-    refused(document, arrays, tmp_path, "_word_stream should be")
+    """All there are, as long as there are no sums."""
+    model = odeco.SingleTopicModel(3, basis_size=10_000, random_state=0)
+    document, arrays = written(BY_NAME["SingleTopicModel"].partial_fit(model, slice(0, 2)), tmp_path)
+    document["learned"]["_stream"]["state"]["n"] = 10**15
+    refused(document, arrays, tmp_path, "_stream should be")
+
+
+def test_streams_of_another_model(tmp_path):
+    """Sums that the estimator does not make would end in words of their own when they are read."""
+    document, arrays = written(BY_NAME["GaussianMixture"].partial_fit(odeco.GaussianMixture(2), slice(0, 2)), tmp_path)
+    other, more = written(BY_NAME["ICA"].partial_fit(odeco.ICA(2), slice(0, 2)), tmp_path)
+    renamed = re.sub(r'"(name|array)": "(\d+)"', r'"\1": "other \2"', json.dumps(other["learned"]["_stream"]))
+    document["learned"]["_stream"] = json.loads(renamed)
+    refused(document, {**arrays, **{f"other {name}": a for name, a in more.items()}}, tmp_path, "_stream should be")
 
 
 def test_columns_are_not_shared_with_what_is_written_to(tmp_path):
     """Columns of counts that are also sums would be checked first, and then added to."""
-    case = BY_NAME["SingleTopicModel"]
-    document, arrays = written(case.partial_fit(case.make(), slice(0, 1)), tmp_path)
-    stream = document["learned"]["_word_stream"]["state"]
-    counts = stream["_waiting"][0]["state"]["counts"]
+    model = odeco.SingleTopicModel(3, basis_size=100, random_state=0)
+    document, arrays = written(BY_NAME["SingleTopicModel"].partial_fit(model, slice(0, 2)), tmp_path)
+    stream = document["learned"]["_stream"]["state"]
+    batch = stream["_waiting"][0]["state"]
     arrays["shared"] = np.zeros(3, dtype=np.int64)
-    arrays["ones"], arrays["ends"] = np.ones(3, dtype=np.float32), np.array([0, 3])
-    stream["frequencies"]["state"]["n_at_least"] = {"is": "array", "name": "shared"}
-    counts.update(data="ones", indices="shared", indptr="ends", shape=[1, 25])
+    arrays["ones"], arrays["ends"], arrays["one"] = np.ones(3, dtype=np.float32), np.array([0, 3]), np.ones(1)
+    stream["sums"]["state"]["frequencies"]["state"]["n_at_least"] = {"is": "array", "name": "shared"}
+    batch["counts"].update(data="ones", indices="shared", indptr="ends", shape=[1, 25])
     stream["_waiting"] = stream["_waiting"][:1]
-    stream["_waiting"][0]["state"]["lengths"] = {"is": "array", "name": "one"}
-    stream["_waiting"][0]["state"]["weights"] = None
-    arrays["one"], stream["_held"], stream["_sums"] = np.ones(1), 1, None
-    archive.write(tmp_path / "bad", "model", 1, document, arrays)
-    waiting = odeco.load(tmp_path / "bad")._word_stream
-    waiting.frequencies.n_at_least += 10**9
-    assert waiting._waiting[0].counts.indices.max() == 0
+    batch["lengths"], batch["weights"] = {"is": "array", "name": "one"}, None
+    archive.write(tmp_path / "bad", "model", 2, document, arrays)
+    loaded = odeco.load(tmp_path / "bad")._stream
+    loaded.sums.frequencies.n_at_least += 10**9
+    assert loaded._waiting[0].counts.indices.max() == 0
