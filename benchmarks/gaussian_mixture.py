@@ -151,17 +151,17 @@ def _moments(quick: bool) -> list[dict[str, Any]]:
     from odeco.metrics import match_components
 
     rows = []
-    ways = [("moments", None), ("moments", "one-step"), ("moments", "em"), ("multiview", None), ("multiview", "em")]
-    for method, refine in ways:
+    ways = [("moments", None), ("moments", "one-step"), ("moments", "em"), ("views", None), ("views", "em")]
+    for route, refine in ways:
         errors = []
         for seed in range(FIRST_SEED, FIRST_SEED + (1 if quick else 5)):
             x, (weights, means, variances) = draw(N, 50, 10, 5.0, True, seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = GaussianMixture(10, method=method, refine=refine, random_state=0).fit(x)
+                model = GaussianMixture(10, route=route, refine=refine, random_state=0).fit(x)
             found = match_components(model.means_.T, means.T).errors
             errors.append(float(np.sqrt(np.mean(found**2 * weights * N / (50 * variances)))))
-        rows.append({"method": method, "refine": refine or "None", "error": float(np.median(errors))})
+        rows.append({"method": route, "refine": refine or "None", "error": float(np.median(errors))})
     return rows
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
+from odeco.fitting.estimator import MomentEstimator
 from odeco.fitting.stream import MomentStream
-from odeco.fitting.streaming import Streaming
 from odeco.persistence import load_with_metadata, save
 
 
@@ -88,7 +88,7 @@ def read_moments(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 
 def _check(model: Any) -> None:
-    if not isinstance(model, Streaming):
+    if not isinstance(model, MomentEstimator):
         raise ValueError(f"moments on a shared basis are kept of odeco's estimators, got {type(model).__name__}.")
 
 

@@ -80,10 +80,10 @@ def test_a_start_from_a_sample_is_said(points):
 
 
 def test_what_needs_rows_in_memory_is_refused(points):
-    for options in ({"refine": "one-step"}, {"method": "multiview"}):
+    for options in ({"refine": "one-step"}, {"route": "views"}):
         with pytest.raises(ValueError, match="needs the rows in memory"):
             GaussianMixture(2, random_state=0, **options).fit(array_of(points))
-    for options in ({"refine": "one-step"}, {"method": "views"}):
+    for options in ({"refine": "one-step"}, {"route": "views"}):
         with pytest.raises(ValueError, match="needs the rows in memory"):
             ProductMixture(2, random_state=0, **options).fit(array_of(points))
 

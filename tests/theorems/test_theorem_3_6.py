@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.symmetrization import PAIRS, ThreeViews, recover_views
 
@@ -34,7 +35,7 @@ def population(weights: np.ndarray, means: list[np.ndarray], *, affine: bool) ->
 def test_population_moments_give_weights_and_means_of_all_views_back(affine, pivot, method):
     weights, means = truth()
     found = recover_views(
-        population(weights, means, affine=affine), K, np.random.default_rng(0), pivot=pivot, method=method
+        population(weights, means, affine=affine), K, np.random.default_rng(0), pivot=pivot, method=Decomposer(method)
     )
     assert found.weights == pytest.approx(weights, abs=ROUNDING)  # largest first: in the order of the truth
     for estimate, mean in zip(found.means, means, strict=True):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from odeco.decomposition import Decomposer
 from odeco.metrics import match_components
 from odeco.models.topics import BasisMoments, search_alpha0, to_simplex, topics_at
 from odeco.moments import ProjectedMoments
@@ -49,7 +50,7 @@ def population(topics: np.ndarray, weights: np.ndarray, alpha0: float) -> BasisM
 @pytest.mark.parametrize("method", ["auto", "power", "joint"])
 def test_population_moments_give_topics_and_weights_back(alpha0, method):
     topics, weights = truth()
-    found = topics_at(population(topics, weights, alpha0), alpha0, np.random.default_rng(0), method)
+    found = topics_at(population(topics, weights, alpha0), alpha0, np.random.default_rng(0), Decomposer(method))
     matching = match_components(found.topics.T, topics.T)
     assert matching.largest <= ROUNDING * max(alpha0, 1) ** 2
     assert np.abs(found.weights[matching.permutation] - weights).max() <= ROUNDING * max(alpha0, 1) ** 2

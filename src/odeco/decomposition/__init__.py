@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from odeco.decomposition.door import METHODS, Method, decompose, run_method
+from odeco.decomposition.door import AUTO, METHODS, Decomposer, Method, decompose, run_decomposer, run_method
 from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
 
-__all__ = ["METHODS", "Certificate", "Decomposition", "Method", "Status", "StatusCode", "decompose", "run_method"]
+__all__ = [
+    "AUTO",
+    "METHODS",
+    "Certificate",
+    "Decomposer",
+    "Decomposition",
+    "Method",
+    "Status",
+    "StatusCode",
+    "decompose",
+    "run_decomposer",
+    "run_method",
+]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -52,6 +52,26 @@ METHODS: dict[str, Method] = {
 }
 
 
+@dataclass(frozen=True)
+class Decomposer:
+    """A method with options of its own: what estimators are given as `method` and `method_options`."""
+
+    method: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, method: Any, options: Any = None) -> Decomposer:
+        """Checked: the method exists and has these options."""
+        given = {} if options is None else options
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"method_options must be None or a mapping from names to values, got {options!r}.")
+        _check_method(method, given)
+        return cls(method, dict(given))
+
+
+AUTO = Decomposer()
+
+
 def decompose(
     tensor: ArrayLike | SymmetricTensor,
     rank: int | None = None,
@@ -95,6 +115,16 @@ def decompose(
     if not result.status.ok:
         warnings.warn(str(result.status), MomentWarning, stacklevel=2)
     return result
+
+
+def run_decomposer(
+    decomposer: Decomposer, tensor: SymmetricTensor, rank: int, rng: np.random.Generator, **preferred: Any
+) -> Decomposition:
+    """The decomposition of a model's tensor; `preferred` are options of "auto", unless others are given."""
+    method = decomposer.method
+    _check_taken(METHODS[method], method, tensor)
+    options = {**(preferred if method == "auto" else {}), **decomposer.options}
+    return run_method(tensor, rank, method, rng, options)
 
 
 def run_method(
@@ -151,7 +181,7 @@ def _empty(tensor: SymmetricTensor, method: str, status: Status) -> Decompositio
     )
 
 
-def _check_method(method: str, options: dict[str, Any]) -> Method:
+def _check_method(method: str, options: Mapping[str, Any]) -> Method:
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
             f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.{_hint(method, METHODS)}"

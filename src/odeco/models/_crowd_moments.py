@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
+from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Additive
@@ -58,7 +59,13 @@ def _weighted(confusion: Floats, counts: Floats) -> Floats:
 
 
 def solve_crowd(
-    moments: CrowdMoments, n_classes: int, rng: np.random.Generator, *, smoothing: float, method: str, polish: bool
+    moments: CrowdMoments,
+    n_classes: int,
+    rng: np.random.Generator,
+    *,
+    smoothing: float,
+    method: Decomposer,
+    polish: bool,
 ) -> CrowdSolution:
     """Class probabilities and confusions from the moments of one grouping.
 

@@ -141,7 +141,7 @@ class FeatureHMM(HiddenMarkovModel):
         """What the fitted emissions themselves call for."""
         return ()
 
-    # Streaming
+    # MomentEstimator
 
     def partial_fit(
         self, X: Any, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None

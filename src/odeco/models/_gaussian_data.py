@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.decomposition import Decomposer
 from odeco.fitting.stream import StreamPlan
 from odeco.models._gaussian_moments import SphericalMoments
 from odeco.moments.cumulants import SecondMoments
@@ -145,7 +146,8 @@ class Options:
 
     n_components: int
     covariance_type: str
-    method: str
+    method: Decomposer
+    route: str
     refine: str | None
     rule: StoppingRule
     floor: float

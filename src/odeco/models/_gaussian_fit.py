@@ -98,7 +98,7 @@ def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
     small = _is_small(problem)
     # Doubtful spheres are judged and exchanged one by one later on, which does better than other starts.
     doubtful = start.doubtful and options.covariance_type not in SPHERICAL
-    if options.refine in ("auto", "em") and options.method == "auto" and (small or doubtful):
+    if options.refine in ("auto", "em") and options.route == "auto" and (small or doubtful):
         best = _best(problem, [start, *_clusters(problem)])
         if best.name != start.name and not small:
             text = (
@@ -112,28 +112,33 @@ def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
 def _moment_start(problem: Problem) -> Start:
     options, description = problem.options, problem.description
     k, kind = options.n_components, options.covariance_type
-    if kind == "diag" and options.method != "multiview":
-        return product_start(problem.source, description.mean, k, problem.rng)
+    if kind == "diag" and options.route != "views":
+        return product_start(problem.source, description.mean, k, problem.rng, options.method)
     if description.dimension < k:
         raise MomentError(
             f"n_features={description.dimension} is less than n_components={k}: there is no noise space to read the "
             "variance from."
         )
     moments = spherical_moments(problem.rows, description)
-    if options.method == "multiview":
-        return view_start(problem.source, description, k, kind, moments, problem.rng)
+    if options.route == "views":
+        return view_start(
+            problem.source, description, k, kind, moments, problem.rng, options.method, pure=options.refine is None
+        )
     check_gap(moments)
-    return _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))
+    start = spherical_start(moments, problem.directions, kind, problem.rng, options.method, pure=options.refine is None)
+    return _pooled(problem, start)
 
 
 def _anyway(problem: Problem) -> list[Start]:
     """The moments' start although they do not support it, where there is one: a start like others."""
     kind, k = problem.options.covariance_type, problem.options.n_components
-    if kind == "diag" or problem.options.method == "multiview" or problem.description.dimension < k:
+    if kind == "diag" or problem.options.route == "views" or problem.description.dimension < k:
         return []
     try:
         moments = spherical_moments(problem.rows, problem.description)
-        return [_pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng))]
+        return [
+            _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng, problem.options.method))
+        ]
     except MomentError:
         return []
 

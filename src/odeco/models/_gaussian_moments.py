@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition.door import run_method
+from odeco.decomposition import AUTO, Decomposer, run_decomposer
 from odeco.exceptions import MomentError
 from odeco.tensors import ExplicitTensor
 
@@ -95,8 +95,13 @@ class SphericalEstimate:
     weak: NDArray[np.bool_]
 
 
-def spherical_estimate(moments: SphericalMoments, tied: bool, rng: np.random.Generator) -> SphericalEstimate:
-    """The parameters that the moments imply (Theorem 3.2 where `tied`, Theorem 3.3 otherwise)."""
+def spherical_estimate(
+    moments: SphericalMoments, tied: bool, rng: np.random.Generator, method: Decomposer = AUTO, *, pure: bool = True
+) -> SphericalEstimate:
+    """The parameters that the moments imply (Theorem 3.2 where `tied`, Theorem 3.3 otherwise).
+
+    Unless `pure`, a start for EM: what sampling error has made impossible is put back into range.
+    """
     k, noise = moments.n_components, moments.noise_variance
     signal = moments.eigenvalues[: k - 1] - noise
     if k > 1 and not signal[-1] > 100 * np.finfo(np.float64).eps * moments.eigenvalues[0]:
@@ -113,18 +118,33 @@ def spherical_estimate(moments: SphericalMoments, tied: bool, rng: np.random.Gen
     # M1 = sum_i w_i sigma_i^2 a_i; by Theorem 3.2 it vanishes about the mean where all variances are equal.
     spread = np.zeros(k - 1) if tied else variance_moment(moments) / roots
     tensor = affine_tensor(moments.third, signal, spread)
-    found = run_method(ExplicitTensor(tensor), k, "auto", rng, {})
+    found = run_decomposer(method, ExplicitTensor(tensor), k, rng)
     vectors = found.eigenvectors * np.where(found.eigenvectors[-1] < 0, -1.0, 1.0)
+    spreads = vectors.T @ np.append(spread, noise)
+    if pure:
+        return _read_off(vectors, spreads, roots, found)
     # The eigenvalue is one over the last coordinate. Where the tensor says otherwise, the vector is only what the
     # others left over: its direction still helps, its length does not.
     weak = found.eigenvalues * vectors[-1] < _CONSISTENT
     last = np.where(weak, np.sqrt(_LEFT_WEIGHT / k), vectors[-1])
     weights = last**2 / np.sum(last**2)
     means = (vectors[:-1] / last).T * roots
-    variances = np.where(weak, noise, vectors.T @ np.append(spread, noise) / last)
+    variances = np.where(weak, noise, spreads / last)
     low, high = (bound * noise for bound in _VARIANCE_RANGE)
     clipped = int(np.count_nonzero((variances < low) | (variances > high)))
     return SphericalEstimate(weights, means, np.clip(variances, low, high), found, clipped, weak)
+
+
+def _read_off(vectors: Floats, spreads: Floats, roots: Floats, found: Decomposition) -> SphericalEstimate:
+    """Weights, means and variances as the eigenvectors have them."""
+    last = vectors[-1]
+    if not (last > 0).all() or not (spreads > 0).all():
+        raise MomentError(
+            f"component {int(np.argmin(np.minimum(last, spreads)))} of the moments has no weight or no positive "
+            "variance. Use more samples, fewer components, or a refinement, which starts from less."
+        )
+    nothing = np.zeros(last.size, dtype=bool)
+    return SphericalEstimate(last**2, (vectors[:-1] / last).T * roots, spreads / last, found, 0, nothing)
 
 
 def affine_tensor(third: Floats, signal: Floats, spread: Floats) -> Floats:

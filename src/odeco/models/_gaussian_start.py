@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
 from odeco.models._gaussian_data import Description
 from odeco.models._gaussian_moments import SphericalMoments, spherical_estimate, variance_moment
@@ -43,11 +44,17 @@ class Start:
 
 
 def spherical_start(
-    moments: SphericalMoments, directions: Floats, covariance_type: str, rng: np.random.Generator
+    moments: SphericalMoments,
+    directions: Floats,
+    covariance_type: str,
+    rng: np.random.Generator,
+    method: Decomposer = AUTO,
+    *,
+    pure: bool = False,
 ) -> Start:
     """Theorems 3.2 and 3.3; other covariance types take the spheres for a start."""
     tied = covariance_type == "tied_spherical"
-    found = spherical_estimate(moments, tied, rng)
+    found = spherical_estimate(moments, tied, rng, method, pure=pure)
     kind = "tied_spherical" if tied else "spherical"
     covariances = moments.noise_variance if tied else found.variances
     reduced = GaussianParameters(found.weights, found.means, covariances, kind)
@@ -72,11 +79,13 @@ def spherical_start(
     )
 
 
-def product_start(source: DenseSource, mean: Floats, n_components: int, rng: np.random.Generator) -> Start:
+def product_start(
+    source: DenseSource, mean: Floats, n_components: int, rng: np.random.Generator, method: Decomposer = AUTO
+) -> Start:
     """Axis-aligned Gaussians are product mixtures: completed moments."""
     from odeco.models._product_moments import gaussian_start
 
-    return product_estimate(gaussian_start(source, n_components, rng=rng), mean, n_components)
+    return product_estimate(gaussian_start(source, n_components, rng=rng, method=method), mean, n_components)
 
 
 def product_estimate(found: ProductStart, mean: Floats, n_components: int) -> Start:
@@ -98,6 +107,9 @@ def view_start(
     covariance_type: str,
     moments: SphericalMoments,
     rng: np.random.Generator,
+    method: Decomposer = AUTO,
+    *,
+    pure: bool = False,
 ) -> Start:
     """Three views by a random rotation (section 3.3.2, Proposition 3.3), then Theorem 3.6.
 
@@ -119,7 +131,7 @@ def view_start(
             blocks = [(batch.rows - description.mean.astype(batch.rows.dtype)) @ view for view in views]
             yield blocks if batch.weights is None else (blocks, batch.weights)
 
-    found = solve_views(read, n_components, rng)
+    found = solve_views(read, n_components, rng, method=method, polish=not pure)
     means = np.hstack(found.means) @ rotation.T
     noise = moments.noise_variance
     variances: Any = noise
@@ -127,7 +139,9 @@ def view_start(
         on_directions = means @ description.directions[:, : n_components - 1]
         system = np.hstack([on_directions, np.ones((n_components, 1))]) * found.weights[:, None]
         variances = np.linalg.lstsq(system.T, np.append(variance_moment(moments), noise))[0]
-        variances = np.clip(variances, 0.05 * noise, 20 * noise)
+        if pure and not (variances > 0).all():
+            raise MomentError(f"the moments give variances {variances.round(3).tolist()}: use more samples.")
+        variances = variances if pure else np.clip(variances, 0.05 * noise, 20 * noise)
     kind = "tied_spherical" if covariance_type == "tied_spherical" else "spherical"
     spheres = GaussianParameters(found.weights, means, variances, kind)
     singular = np.asarray(found.search.singular_values)

@@ -81,7 +81,7 @@ def _spheres(
     moments, lift = stream_moments(sums, k)
 
     def find() -> tuple[Start, tuple[str, ...]]:
-        start = spherical_start(moments, lift, kind, rng)
+        start = spherical_start(moments, lift, kind, rng, options.method, pure=options.refine is None)
         advice: tuple[str, ...] = ()
         if k > 1 and moments.eigenvalues[k - 2] <= moments.noise_edge:
             advice = (
@@ -105,13 +105,18 @@ def _diagonal(
     sums = stream.read(plan) if stream.started else None
     if sums is not None and sums.distinct is None:
         zero = np.zeros(len(sums.schema))
-        return zero, 1.0, lambda: (product_estimate(sums.start(k, rng), zero, k), ()), True
+        return zero, 1.0, lambda: (product_estimate(sums.start(k, rng, options.method), zero, k), ()), True
     held = read_table(stream.held(plan), "gaussian", None)[1] if sums is None else sums.distinct.batch()
     weights = held.weights if held.weights is None or held.weights.any() else None
     mean = np.average(held.rows, axis=0, weights=weights)
     variance = float(np.average((held.rows - mean) ** 2, axis=0, weights=weights).mean())
     source = DenseSource(lambda: [held], max(len(held), 1))
-    return mean, variance, lambda: (product_estimate(gaussian_start(source, k, rng=rng), mean, k), ()), False
+    return (
+        mean,
+        variance,
+        lambda: (product_estimate(gaussian_start(source, k, rng=rng, method=options.method), mean, k), ()),
+        False,
+    )
 
 
 def _nothing_yet(mean: Floats, variance: float, options: Options, error: str) -> Fitted:

@@ -32,8 +32,8 @@ _SAMPLE = 5000
 
 def fit_sums(source: OutOfCoreRows, options: Options, description: Description, rng: np.random.Generator) -> Fitted:
     """Fit to a source of which sums are taken."""
-    if options.method == "multiview" or options.refine == "one-step":
-        asked = "method='multiview'" if options.method == "multiview" else "refine='one-step'"
+    if options.route == "views" or options.refine == "one-step":
+        asked = "route='views'" if options.route == "views" else "refine='one-step'"
         raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
     advice: tuple[str, ...] = ()
     try:
@@ -65,7 +65,7 @@ def fit_sums(source: OutOfCoreRows, options: Options, description: Description, 
 def _moment_start(source: OutOfCoreRows, options: Options, description: Description, rng: np.random.Generator) -> Start:
     k, d, kind = options.n_components, description.dimension, options.covariance_type
     if kind == "diag":
-        return product_start(source, description.mean, k, rng)
+        return product_start(source, description.mean, k, rng, options.method)
     if d < k:
         raise MomentError(f"n_features={d} is less than n_components={k}: there is no noise space.")
     single = description.dtype == np.float32 and fits_single(float(description.variances.mean()))
@@ -75,7 +75,7 @@ def _moment_start(source: OutOfCoreRows, options: Options, description: Descript
     variance = float(description.variances.sum())
     moments = SphericalMoments(description.eigenvalues, sums.third, sums.radial, variance, d, description.weight)
     check_gap(moments)
-    start = spherical_start(moments, directions, kind, rng)
+    start = spherical_start(moments, directions, kind, rng, options.method, pure=options.refine is None)
     if kind != "tied" or description.covariance is None:
         return start
     found = start.parameters  # one covariance for all: what the means leave of the data's

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import run_method
+from odeco.decomposition import AUTO, Decomposer, run_decomposer
 from odeco.decomposition.orthogonal import compress, leading_subspace
 from odeco.decomposition.rank import noise_threshold
 from odeco.models._ica_whitening import Whitening
@@ -81,11 +81,14 @@ class Solution:
     advice: tuple[str, ...] = ()
 
 
-def solve(task: Task, refine: str | None, rng: np.random.Generator, max_iter: int, tol: float) -> Solution:
+def solve(
+    task: Task, refine: str | None, rng: np.random.Generator, max_iter: int, tol: float, method: Decomposer = AUTO
+) -> Solution:
     """Decompose the whitened cumulant, refine, and scale the sources to unit variance."""
     basis, core = _core(task.tensor, task.n_components)
     # A start needs no more digits than a refinement changes.
-    start = run_method(core, task.n_components, "auto", rng, {} if refine is None else {"tol": _START_TOLERANCE})
+    fine = {} if refine is None else {"tol": _START_TOLERANCE}
+    start = run_decomposer(method, core, task.n_components, rng, **fine)
     refined = Refined(start.eigenvectors, start.n_iter, "cumulants")
     magnitudes = float("nan") if task.rows is None else magnitude_correlation(task, basis @ start.eigenvectors)
     dependent = magnitudes > _DEPENDENT + 3 / np.sqrt(task.n_samples)

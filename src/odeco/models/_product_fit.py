@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.decomposition import Decomposer
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.models._product_identified import not_identified
@@ -50,7 +51,8 @@ class Options:
     """What the estimator was asked for."""
 
     n_components: int
-    method: str
+    method: Decomposer
+    route: str
     refine: str | None
     max_iter: int
     tol: float
@@ -86,8 +88,8 @@ def fit_products(
     """Fit to values of a table. `distinct`: rows are few or joined, so that several starts may be tried."""
     report = _Report()
     k = options.n_components
-    if isinstance(source, OutOfCoreRows) and (options.method == "views" or options.refine == "one-step"):
-        asked = "method='views'" if options.method == "views" else "refine='one-step'"
+    if isinstance(source, OutOfCoreRows) and (options.route == "views" or options.refine == "one-step"):
+        asked = "route='views'" if options.route == "views" else "refine='one-step'"
         raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
     features, start = _moments(source, schema, options, rng, report)
     families = Families.of(schema, features.centre, features.scale)
@@ -145,14 +147,14 @@ def _moments(
     """The moment estimate where there is one; where there is none, the reason goes into the report."""
     k = options.n_components
     try:
-        if needs_lift(schema, k) and options.method != "views":
+        if needs_lift(schema, k) and options.route != "views":
             return _lifted(source, schema, options, rng, report)
-        if options.method == "views" and k > 1:
-            start, found = views_start(source, schema, k, rng, polish=options.refine is not None)
+        if options.route == "views" and k > 1:
+            start, found = views_start(source, schema, k, rng, method=options.method, polish=options.refine is not None)
             report.details.update(found)
             report.steps.append("three views")
         else:
-            start = product_start(source, schema, k, rng)
+            start = product_start(source, schema, k, rng, method=options.method)
             report.steps.append("completed moments" if k > 1 else "means")
     except MomentError as error:
         report.advice.append(f"the moments could not be used: {error}")
@@ -173,7 +175,7 @@ def _lifted(
         return (DenseBatch(lift.values(values), weights) for values, weights in _values(source))
 
     pairs_of = source.map(partial(_lift_rows, lift)) if isinstance(source, OutOfCoreRows) else DenseSource(read)
-    start = product_start(pairs_of, lift.schema, options.n_components, rng)
+    start = product_start(pairs_of, lift.schema, options.n_components, rng, method=options.method)
     pairs = Families.of(lift.schema, start.features.centre, start.features.scale)
     parameters, report.clipped = as_parameters(pairs, start, _START_FLOOR)
     features = first_look(source, schema)

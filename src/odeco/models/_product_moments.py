@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
 from odeco.kernels.tall import tall_inner, tall_product
 from odeco.models._product_solve import REFILLS, ProductStart, Summary, WhiteTriples, sampling_noise, solve_triples
@@ -31,7 +32,12 @@ _MOST_BYTES = 2**29
 
 
 def gaussian_start(
-    X: DenseSource | ArrayLike, n_components: int, *, sample_weight: ArrayLike | None = None, rng: np.random.Generator
+    X: DenseSource | ArrayLike,
+    n_components: int,
+    *,
+    sample_weight: ArrayLike | None = None,
+    rng: np.random.Generator,
+    method: Decomposer = AUTO,
 ) -> ProductStart:
     """Weights, means and variances of a mixture of axis-aligned Gaussians from completed moments.
 
@@ -39,7 +45,7 @@ def gaussian_start(
     """
     source = X if isinstance(X, DenseSource) else open_table(X, "gaussian", sample_weight)
     schema = Schema(tuple(Column(f"x{j}", "gaussian") for j in range(source.n_features)))
-    return product_start(source, schema, n_components, rng)
+    return product_start(source, schema, n_components, rng, method=method)
 
 
 def product_start(
@@ -52,6 +58,7 @@ def product_start(
     n_fills: int = 100,
     tol: float = 1e-5,
     refill_tol: float | None = None,
+    method: Decomposer = AUTO,
 ) -> ProductStart:
     """Pass 1: pairs, completed and whitened (many passes for more than 2,000 features). Pass 2: triples."""
     features = first_look(source, schema)
@@ -75,7 +82,7 @@ def product_start(
     triples = ProductTriples(summary.features, summary.table(matrix)).update_all(source)
     white = WhiteTriples.of(triples, summary, matrix, lift)
     spectrum = np.asarray(whitener.spectrum, dtype=np.float64)
-    return solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol)
+    return solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol, method)
 
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition.door import run_method
+from odeco.decomposition import AUTO, Decomposer, run_decomposer
 from odeco.decomposition.result import Decomposition
 from odeco.moments.products import FeatureMap, ProductTriples, repeated_terms, symmetrized
 from odeco.tensors import ExplicitTensor
@@ -143,6 +143,7 @@ def solve_triples(
     n_passes: int,
     n_refills: int = REFILLS,
     tol: float | None = None,
+    method: Decomposer = AUTO,
 ) -> ProductStart:
     """Decompose the completed triples and read the parameters off.
 
@@ -153,7 +154,7 @@ def solve_triples(
     middle = W.T @ white.shift
     # From third moments about the reference to central ones; pairs are white.
     central = white.distinct - symmetrized(np.eye(k - 1)[:, :, None] * middle) - _cube(middle)
-    found, weights, centred = _refilled(white, summary, central, rng, n_refills, tol)
+    found, weights, centred = _refilled(white, summary, central, rng, n_refills, tol, method)
     means = np.clip(centred + white.shift, *_range(summary))
     return ProductStart(
         weights,
@@ -171,7 +172,13 @@ def solve_triples(
 
 
 def _refilled(
-    white: WhiteTriples, summary: Summary, central: Floats, rng: np.random.Generator, n_refills: int, tol: float | None
+    white: WhiteTriples,
+    summary: Summary,
+    central: Floats,
+    rng: np.random.Generator,
+    n_refills: int,
+    tol: float | None,
+    method: Decomposer,
 ) -> tuple[Decomposition, Floats, Floats]:
     """Decompose, refill the triples that repeat a column from the model, decompose again until nothing moves.
 
@@ -180,7 +187,7 @@ def _refilled(
     k, limit = central.shape[0] + 1, 0.1 / np.sqrt(summary.weight) if tol is None else tol
     tensor, best = central, None
     for _ in range(n_refills + 1):
-        found = run_method(ExplicitTensor(_affine(tensor)), k, "auto", rng, {})
+        found = run_decomposer(method, ExplicitTensor(_affine(tensor)), k, rng)
         weights, centred = _read(found, white.lift)
         if best is not None:
             if found.residual > _WORSE * best[0].residual + 1e-3:

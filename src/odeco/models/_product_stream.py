@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.decomposition import AUTO, Decomposer
 from odeco.fitting.stream import StreamPlan
 from odeco.models._product_moments import explicit_pairs, first_look, implicit_pairs, one_component, summarize
 from odeco.models._product_solve import ProductStart, Summary, WhiteTriples, solve_triples
@@ -122,7 +123,7 @@ class StreamedTable(Additive):
         )
         self.distinct = joined if len(joined) <= self.most_distinct else None
 
-    def start(self, k: int, rng: np.random.Generator) -> ProductStart:
+    def start(self, k: int, rng: np.random.Generator, method: Decomposer = AUTO) -> ProductStart:
         """Whiten within the directions, with pairs completed from their products with them (Nystrom), then solve."""
         triples = self.triples
         summary = self._summary(triples)
@@ -142,7 +143,7 @@ class StreamedTable(Additive):
         white_turn = turn[:, : k - 1] / np.sqrt(values[: k - 1])
         matrix, lift = self.basis @ white_turn, product @ white_turn
         white = WhiteTriples.of(triples, self.reference, matrix, lift, white_turn)
-        return solve_triples(white, self.reference, rng, values, 1)
+        return solve_triples(white, self.reference, rng, values, 1, method=method)
 
     def _summary(self, triples: ProductTriples) -> Summary:
         """Means and variances of all rows, in the scale of the reference."""

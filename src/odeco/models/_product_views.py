@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco import theory
+from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
 from odeco.models._product_moments import first_look, summarize
 from odeco.models._product_solve import ProductStart, Summary
@@ -23,7 +24,13 @@ _EPSILON, _DELTA = 0.5, 0.1
 
 
 def views_start(
-    source: DenseSource, schema: Schema, n_components: int, rng: np.random.Generator, *, polish: bool = False
+    source: DenseSource,
+    schema: Schema,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    method: Decomposer = AUTO,
+    polish: bool = False,
 ) -> tuple[ProductStart, dict[str, object]]:
     """The moment estimate from three views (Theorem 3.6), and what Proposition 3.2 says of the partition.
 
@@ -36,7 +43,7 @@ def views_start(
     members = [np.flatnonzero(groups[owner] == t) for t in range(3)]
     if min(map(len, members)) == 0:
         raise MomentError(f"{len(schema)} columns cannot be parted into three views: at least 3 are needed.")
-    solution = solve_views(_Views(source, summary, members), n_components, rng, polish=polish)
+    solution = solve_views(_Views(source, summary, members), n_components, rng, method=method, polish=polish)
     means = np.empty((n_components, owner.size))
     variances = np.empty(owner.size)
     for places, mean, variance in zip(members, solution.means, solution.variances, strict=True):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
 from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.moments.views import PAIRS, ColumnSums, ViewBasis, ViewMoments, ViewPairs
@@ -97,7 +98,7 @@ def solve_views(
     n_components: int,
     rng: np.random.Generator,
     *,
-    method: str = "auto",
+    method: Decomposer = AUTO,
     sample_weight: ArrayLike | None = None,
     counts: Sequence[bool] | None = None,
     polish: bool = True,
@@ -129,7 +130,7 @@ def solve_columns(
     n_components: int,
     rng: np.random.Generator,
     *,
-    method: str = "auto",
+    method: Decomposer = AUTO,
     counts: Sequence[bool] | None = None,
     polish: bool = True,
 ) -> ViewSolution:
@@ -145,7 +146,7 @@ def read_solution(
     search: BasisSearch,
     n_components: int,
     rng: np.random.Generator,
-    method: str = "auto",
+    method: Decomposer = AUTO,
     *,
     polish: bool = True,
 ) -> ViewSolution:

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from odeco.decomposition import Decomposer
 from odeco.fitting.stream import StreamPlan
 from odeco.models._view_likelihoods import ViewLook
 from odeco.models._view_moments import BasisSearch, ViewSolution, find_basis, read_solution
@@ -34,7 +35,7 @@ class StreamedViews(Together):
         self.moments.update(batch)
         return self
 
-    def solve(self, n_components: int, rng: np.random.Generator, method: str, *, polish: bool) -> ViewSolution:
+    def solve(self, n_components: int, rng: np.random.Generator, method: Decomposer, *, polish: bool) -> ViewSolution:
         """The estimate from all samples so far."""
         columns = self.look.columns
         return read_solution(columns, self.moments, self.search, n_components, rng, method, polish=polish)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +13,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from odeco._random import as_generator
-from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
+from odeco.fitting.estimator import MomentEstimator
 from odeco.fitting.stream import StreamPlan
-from odeco.fitting.streaming import Streaming
 from odeco.kernels.threads import blas_for
 from odeco.models.fallback import documents_as_topics
 from odeco.models.lazy import take_names
 from odeco.models.topics import BasisMoments, TopicEstimate
-from odeco.models.word_moments import word_moments
+from odeco.models.word_moments import HALF_LENGTH, word_moments
 from odeco.models.word_stream import StreamedWords, word_plan
 from odeco.refinement.loop import Trace
 from odeco.sources import Batch, Source, as_batch, as_source
@@ -32,18 +31,20 @@ from odeco.sources.kinds import fitted_by
 Floats = NDArray[np.float64]
 
 
-class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
+class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators on word counts."""
 
-    _stream_options = ("n_components", "word_scale", "basis_size")
+    _stream_options = ("n_components", "word_scale", "basis_size", "document_weights")
     _refinements: tuple[str | None, ...]  # what `refine` may be
     n_components: int
     refine: str | None
     method: str
+    method_options: Mapping[str, Any] | None
     max_iter: int
     tol: float
     word_scale: float | str
     basis_size: int
+    document_weights: str
     random_state: Any
     components_: Floats
     n_features_in_: int
@@ -74,8 +75,8 @@ class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         if self.refine not in self._refinements:
             names = ", ".join(repr(name) for name in self._refinements)
             raise ValueError(f"refine must be one of {names}, got {self.refine!r}.")
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}.")
+        self._decomposer()
+        self._half_length()
         for name in ("max_iter", "basis_size"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -91,6 +92,13 @@ class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         batch = as_batch(X)
         self._check_width(batch.n_features)
         return batch
+
+    def _half_length(self) -> float:
+        """Equal weights for the paper's estimate, by length for the start of a refinement, unless told otherwise."""
+        if self.document_weights not in ("auto", "equal", "length"):
+            raise ValueError(f"document_weights must be 'auto', 'equal' or 'length', got {self.document_weights!r}.")
+        equal = self.document_weights == "equal" or (self.document_weights == "auto" and self.refine is None)
+        return 0.0 if equal else HALF_LENGTH
 
     def _scale(self) -> float | None:
         if isinstance(self.word_scale, str):
@@ -114,7 +122,9 @@ class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         refined = self.refine is not None
         try:
-            moments = word_moments(source, self.n_components, word_scale=self._scale(), rng=rng)
+            moments = word_moments(
+                source, self.n_components, word_scale=self._scale(), rng=rng, half_length=self._half_length()
+            )
             estimate, advice, details = self._estimate(moments.basis, rng)
         except MomentError as error:
             if not refined:
@@ -167,7 +177,7 @@ class TopicEstimator(Streaming, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         yield from source
 
     def _plan(self) -> StreamPlan[Batch, StreamedWords]:
-        return word_plan(self.n_components, self._scale(), self.basis_size)
+        return word_plan(self.n_components, self._scale(), self.basis_size, self._half_length())
 
     def _read_moments(self) -> Self:
         """The moment estimate of all documents of the stream."""

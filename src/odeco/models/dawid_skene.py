@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
-from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.fitting.stream import StreamPlan
@@ -78,8 +77,8 @@ class DawidSkene(MixtureEstimator):
         Pseudo-counts of each label of each worker in each class. A worker with one label stays near "don't know".
     max_iter, tol : int, float
         EM steps at most; gain of the log posterior per item below which they end.
-    method : str
-        Of `odeco.decompose`.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -121,6 +120,7 @@ class DawidSkene(MixtureEstimator):
         max_iter: int = 200,
         tol: float = 1e-6,
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_classes = n_classes
@@ -131,6 +131,7 @@ class DawidSkene(MixtureEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.method = method
+        self.method_options = method_options
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -236,7 +237,14 @@ class DawidSkene(MixtureEstimator):
 
     def _solve(self, moments: CrowdMoments, k: int, rng: np.random.Generator) -> CrowdSolution:
         polish = self.refine is not None
-        return solve_crowd(moments, k, rng, smoothing=self.smoothing, method=self.method, polish=polish)
+        return solve_crowd(
+            moments,
+            k,
+            rng,
+            smoothing=self.smoothing,
+            method=self._decomposer(),
+            polish=polish,
+        )
 
     def _polish(self, crowd: VoteSource, look: CrowdLook, starts: list[CrowdSolution], errors: list[str]) -> None:
         """EM from every start; keep the best, and report."""
@@ -363,7 +371,7 @@ class DawidSkene(MixtureEstimator):
             check_integer("n_classes", self.n_classes)
         check_choice("layout", self.layout, ("auto", "wide", "long"))
         check_choice("refine", self.refine, _REFINE)
-        check_choice("method", self.method, tuple(METHODS))
+        self._decomposer()
         check_integer("n_init", self.n_init)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
+from odeco.fitting.estimator import vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.fitting.streaming import vector_chunks
 from odeco.models._gaussian_data import SPHERICAL, Options
 from odeco.models._gaussian_fit import Fitted, fit_source
 from odeco.models._gaussian_stream import gaussian_plan, read_stream
@@ -31,15 +31,15 @@ from odeco.sources.values import weight_array
 
 Floats = NDArray[np.float64]
 
-_METHODS = ("auto", "moments", "multiview")
+_ROUTES = ("auto", "moments", "views")
 _REFINE = ("auto", "em", "one-step", None)
 
 
 def _keeps_moments(mixture: GaussianMixture) -> bool:
-    if mixture.method != "multiview":
+    if mixture.route != "views":
         return True
     raise AttributeError(
-        f"partial_fit does not keep the moments of three views: use method='auto' or 'moments', got {mixture.method!r}."
+        f"partial_fit does not keep the moments of three views: use route='auto' or 'moments', got {mixture.route!r}."
     )
 
 
@@ -54,11 +54,14 @@ class GaussianMixture(MixtureEstimator):
         "spherical": a variance per component (Theorem 3.3). "tied_spherical": one variance for all (Theorem 3.2).
         "diag": a variance per component and column, as a product mixture (section 3.3.1). "full", "tied": these two
         have no moment estimate here; EM starts from the spherical one, and `diagnostics_.method` says so.
-    method : {"auto", "moments", "multiview"}
-        "moments": the theorems in affine form, for n_features >= n_components. "multiview": three views by a random
-        rotation (section 3.3.2), for n_features >= 3 n_components and spheres; correct and far less precise.
-        "auto": moments, compared with starts of k-means++ on small data or where the moments are doubtful. All fall
-        back on PCA and k-means++ where the moments do not support k components, with a `MomentWarning`.
+    method, method_options : str, mapping or None
+        The decomposer of the moment tensor, any method of `odeco.decompose`, and its options.
+    route : {"auto", "moments", "views"}
+        From the data to that tensor. "moments": the theorems in affine form, for n_features >= n_components. "views":
+        three views by a random rotation (section 3.3.2), for n_features >= 3 n_components and spheres; correct and far
+        less precise. "auto": moments, compared with starts of k-means++ on small data or where the moments are
+        doubtful. All fall back on PCA and k-means++ where the moments do not support k components, with a
+        `MomentWarning`.
     refine : {"auto", "em", "one-step"} or None
         "auto", "em": EM to convergence. "one-step": one scoring step on the likelihood (the paper's introduction).
         None: the paper's pure moment estimate.
@@ -83,7 +86,7 @@ class GaussianMixture(MixtureEstimator):
         Mean log-likelihood per training sample before the last EM step; NaN where none was taken.
     diagnostics_ : Diagnostics
         ``details``: "noise_variance", "starts" (name and likelihood of each, where several were compared),
-        "coherence" (``method="multiview"``), "refinement" (a trace per stage of EM), "exchanges" and
+        "coherence" (``route="views"``), "refinement" (a trace per stage of EM), "exchanges" and
         "useless_components" (see docs/mixtures.md), "step_share" (of a scoring step, 1 unless it had to be shortened).
     n_features_in_ : int
 
@@ -109,6 +112,8 @@ class GaussianMixture(MixtureEstimator):
         covariance_type: str = "spherical",
         *,
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        route: str = "auto",
         refine: str | None = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -118,6 +123,8 @@ class GaussianMixture(MixtureEstimator):
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.method = method
+        self.method_options = method_options
+        self.route = route
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -181,7 +188,7 @@ class GaussianMixture(MixtureEstimator):
     def _options(self) -> Options:
         check_integer("n_components", self.n_components)
         check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
-        check_choice("method", self.method, _METHODS)
+        check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
@@ -193,15 +200,16 @@ class GaussianMixture(MixtureEstimator):
                 "refine='one-step' improves a consistent estimate, and covariance_type="
                 f"{self.covariance_type!r} has none: use refine='em', or 'spherical', 'tied_spherical' or 'diag'."
             )
-        if self.method == "multiview" and self.covariance_type not in SPHERICAL:
+        if self.route == "views" and self.covariance_type not in SPHERICAL:
             raise ValueError(
-                "method='multiview' rotates, which leaves only spheres independent: use covariance_type='spherical' or "
+                "route='views' rotates, which leaves only spheres independent: use covariance_type='spherical' or "
                 f"'tied_spherical', got {self.covariance_type!r}."
             )
         return Options(
             int(self.n_components),
             self.covariance_type,
-            self.method,
+            self._decomposer(),
+            self.route,
             self.refine,
             StoppingRule(int(self.max_iter), float(self.tol)),
             float(self.variance_floor),

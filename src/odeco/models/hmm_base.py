@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.fitting.streaming import Streaming
+from odeco.fitting.estimator import MomentEstimator
 from odeco.models._hmm_elsewhere import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.expectation_sums import recursions_of
@@ -76,7 +76,7 @@ class ConvergenceMonitor:
     n_iter: int
 
 
-class HiddenMarkovModel(Streaming, BaseEstimator):  # type: ignore[misc]
+class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
     """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
 
     n_components: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.fitting.estimator import MomentEstimator, vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.fitting.streaming import Streaming, vector_chunks
 from odeco.models._ica_data import Problem, StreamedChannels, channel_plan, read_source
 from odeco.models._ica_solve import Solution, solve
 from odeco.models.lazy import by_rows, take_names
@@ -32,7 +32,7 @@ _ESTIMATE = ("inverse", "sinr")
 _FEW_FEATURES = 24
 
 
-class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Independent components of ``x = mixing_ @ h + z``, z Gaussian noise of any covariance.
 
     The fourth cumulant of x does not see z (Theorem 3.4): its decomposition is consistent under noise where FastICA
@@ -47,6 +47,8 @@ class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         "isotropic": equal variance in all channels; it is estimated from the d - k smallest eigenvalues and taken out,
         so it needs d > k. "general": any covariance, also none. "auto": isotropic where those eigenvalues are equal
         up to sampling.
+    method, method_options : str, mapping or None
+        The decomposer of the cumulant, any method of `odeco.decompose` that takes order 4, and its options.
     refine : {"auto", "least-squares", "likelihood"} or None
         None: the paper's estimate, the orthogonal decomposition of the whitened cumulant. "least-squares": components
         need not be orthogonal, fitted to the cumulant; consistent under any Gaussian noise. "likelihood": estimated
@@ -113,6 +115,8 @@ class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_components: int | None = None,
         *,
         noise: str = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         refine: str | None = "auto",
         estimate: str = "inverse",
         max_iter: int = 200,
@@ -121,6 +125,8 @@ class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> None:
         self.n_components = n_components
         self.noise = noise
+        self.method = method
+        self.method_options = method_options
         self.refine = refine
         self.estimate = estimate
         self.max_iter = max_iter
@@ -223,6 +229,7 @@ class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return int(self.components_.shape[0])
 
     def _check_parameters(self) -> None:
+        self._decomposer()
         for name, allowed in (("noise", _NOISE), ("refine", _REFINE), ("estimate", _ESTIMATE)):
             value = getattr(self, name)
             if not (value is None or isinstance(value, str)) or value not in allowed:
@@ -236,7 +243,8 @@ class ICA(Streaming, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"tol must be a positive number, got {self.tol!r}.")
 
     def _solve(self, problem: Problem, refine: str | None, *, warn: bool = True) -> None:
-        solution = solve(problem.task, refine, as_generator(self.random_state), int(self.max_iter), float(self.tol))
+        rng = as_generator(self.random_state)
+        solution = solve(problem.task, refine, rng, int(self.max_iter), float(self.tol), self._decomposer())
         mixing = problem.lift(solution.refined.vectors)
         largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
         self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,12 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     word_scale : "auto" or float
         Words are scaled by frequency ** -word_scale before whitening. "auto": 1/2 where a pilot sample shows all
         components above the noise at that scale, 1/4 elsewhere.
-    method : str
-        Method of `odeco.decompose`.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    document_weights : {"auto", "equal", "length"}
+        What a document counts in the moments, beside `sample_weight`. "equal": one each, as in the paper. "length":
+        long ones more, which tell more; biased where lengths go with topics. "auto": "equal" for the paper's estimate
+        (``refine=None``), "length" where a refinement follows, which leaves that bias behind.
     basis_size : int
         Documents from which `partial_fit` learns its basis.
     random_state : int, Generator, RandomState or None
@@ -91,6 +96,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         tol: float = 4e-3,
         word_scale: float | str = "auto",
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        document_weights: str = "auto",
         basis_size: int = 5000,
         random_state: RandomState = None,
     ) -> None:
@@ -102,6 +109,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.tol = tol
         self.word_scale = word_scale
         self.method = method
+        self.method_options = method_options
+        self.document_weights = document_weights
         self.basis_size = basis_size
         self.random_state = random_state
 
@@ -117,10 +126,10 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         if self.alpha0 != "auto":
             if isinstance(self.alpha0, str) or not 0 < self.alpha0 < np.inf:
                 raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
-            estimate = topics_at(basis, float(self.alpha0), rng, self.method)
+            estimate = topics_at(basis, float(self.alpha0), rng, self._decomposer())
             return estimate, [], {"alpha0_total": estimate.raw_total * estimate.alpha0}
-        search = search_alpha0(basis, self.method)
-        estimate = topics_at(basis, search.alpha0, rng, self.method)
+        search = search_alpha0(basis, self._decomposer())
+        estimate = topics_at(basis, search.alpha0, rng, self._decomposer())
         details = {
             "alpha0_total": estimate.raw_total * estimate.alpha0,
             "alpha0_curve": search.curve,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.diagnostics import Diagnostics, warn_all
-from odeco.fitting.streaming import Streaming
+from odeco.fitting.estimator import MomentEstimator
 from odeco.models.lazy import by_rows, sum_and_count, take_names
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseSource, as_dense_source, is_matrix
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
-class MixtureEstimator(Streaming, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the mixtures. A family gives four things:
 
     - ``_clean(X)``: new data, checked against the fit, in the form that ``_log_joint`` takes;

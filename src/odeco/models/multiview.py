@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco._random import RandomState, as_generator, draw_counts
-from odeco.decomposition import METHODS
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.fitting.stream import StreamPlan
@@ -59,8 +58,8 @@ class MultiViewMixture(MixtureEstimator):
         Pseudo-count of each word, outcome or event in every component during EM.
     max_iter, tol : int, float
         EM steps at most; gain of the objective per sample below which they end.
-    method : str
-        Of `odeco.decompose`.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
     basis_size : int
         Samples from which `partial_fit` learns its directions.
     random_state : int, Generator, RandomState or None
@@ -93,6 +92,7 @@ class MultiViewMixture(MixtureEstimator):
         max_iter: int = 100,
         tol: float = 1e-5,
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         basis_size: int = 5000,
         random_state: RandomState = None,
     ) -> None:
@@ -103,6 +103,7 @@ class MultiViewMixture(MixtureEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.method = method
+        self.method_options = method_options
         self.basis_size = basis_size
         self.random_state = random_state
 
@@ -138,7 +139,13 @@ class MultiViewMixture(MixtureEstimator):
         counts, polish = kinds.whole.tolist(), self.refine is not None
         try:
             solution = solve_columns(
-                source, columns, self.n_components, rng, method=self.method, counts=counts, polish=polish
+                source,
+                columns,
+                self.n_components,
+                rng,
+                method=self._decomposer(),
+                counts=counts,
+                polish=polish,
             )
         except MomentError as error:
             if steps == 0:
@@ -202,11 +209,17 @@ class MultiViewMixture(MixtureEstimator):
         """From the sums, or from the samples as long as they are held."""
         polish = self.refine is not None
         if isinstance(found, StreamedViews):
-            return found.solve(self.n_components, rng, self.method, polish=polish)
+            return found.solve(self.n_components, rng, self._decomposer(), polish=polish)
         source = ViewSource(lambda: [found])
         counts = look.kinds.whole.tolist()
         return solve_columns(
-            source, look.columns, self.n_components, rng, method=self.method, counts=counts, polish=polish
+            source,
+            look.columns,
+            self.n_components,
+            rng,
+            method=self._decomposer(),
+            counts=counts,
+            polish=polish,
         )
 
     def _wait(self, look: ViewLook, model: ViewModel, error: str) -> Self:
@@ -301,7 +314,7 @@ class MultiViewMixture(MixtureEstimator):
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components)
         check_choice("refine", self.refine, _REFINE)
-        check_choice("method", self.method, tuple(METHODS))
+        self._decomposer()
         check_integer("max_iter", self.max_iter)
         check_integer("basis_size", self.basis_size)
         check_number("tol", self.tol)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +34,7 @@ from odeco.sources.values import is_frame, plain_array
 
 Floats = NDArray[np.float64]
 
-_METHODS = ("auto", "completed", "views")
+_ROUTES = ("auto", "completed", "views")
 _REFINE = ("auto", "em", "one-step", None)
 # Batches up to this many cells are read into one table.
 _MOST_CELLS = 2**24
@@ -54,10 +54,12 @@ class ProductMixture(MixtureEstimator):
         "gaussian", "bernoulli", "categorical", "poisson" for all columns, or one per column. "auto" guesses: labels and
         pandas categories are categorical; booleans and 0/1 Bernoulli; whole numbers from 0 to 9 categorical, other
         whole numbers that are not negative Poisson; all else Gaussian.
-    method : {"auto", "completed", "views"}
-        "completed" ("auto"): all columns at once; products of a column with itself are left out of the moments and
-        filled with what the others imply. "views": the paper's random partition into three views (Theorem 3.6,
-        Proposition 3.2); needs three times the columns and more data.
+    method, method_options : str, mapping or None
+        The decomposer of the moment tensor, any method of `odeco.decompose`, and its options.
+    route : {"auto", "completed", "views"}
+        From the data to that tensor. "completed" ("auto"): all columns at once; products of a column with itself are
+        left out of the moments and filled with what the others imply. "views": the paper's random partition into three
+        views (Theorem 3.6, Proposition 3.2); needs three times the columns and more data.
     refine : {"auto", "em", "one-step", None}
         What polishes the moment estimate: "auto" and "em" run accelerated EM to convergence, "one-step" takes a single
         scoring step (as efficient to first order), None keeps the moments' own estimate. Where a table is small enough
@@ -88,7 +90,7 @@ class ProductMixture(MixtureEstimator):
         EM steps, whether they converged, and the mean log-likelihood per sample.
     diagnostics_ : Diagnostics
         ``details``: "starts", "replicated" (finalists of the starts that end within 0.01 of the best log-likelihood),
-        "coherence" and "incoherence_limit" (Proposition 3.2, with method="views"), "lifted" (pairs of columns).
+        "coherence" and "incoherence_limit" (Proposition 3.2, with route="views"), "lifted" (pairs of columns).
 
     Examples
     --------
@@ -110,6 +112,8 @@ class ProductMixture(MixtureEstimator):
         *,
         family: str | Sequence[str] = "auto",
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        route: str = "auto",
         refine: str | None = "auto",
         max_iter: int = 500,
         tol: float = 1e-6,
@@ -119,6 +123,8 @@ class ProductMixture(MixtureEstimator):
         self.n_components = n_components
         self.family = family
         self.method = method
+        self.method_options = method_options
+        self.route = route
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -186,7 +192,7 @@ class ProductMixture(MixtureEstimator):
             self._fit_held(sums.distinct.source(), sums.schema.with_missing(sums.distinct.values), options)
         else:
             check_enough(stream.n, options.n_components)
-            start = sums.start(options.n_components, as_generator(self.random_state))
+            start = sums.start(options.n_components, as_generator(self.random_state), options.method)
             self._learned(sums.schema, fit_stream(start, sums.schema, options))
         return self
 
@@ -215,11 +221,12 @@ class ProductMixture(MixtureEstimator):
 
     def _options(self) -> Options:
         check_integer("n_components", self.n_components)
-        check_choice("method", self.method, _METHODS)
+        check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
-        return Options(int(self.n_components), self.method, self.refine, int(self.max_iter), float(self.tol))
+        method = self._decomposer()
+        return Options(int(self.n_components), method, self.route, self.refine, int(self.max_iter), float(self.tol))
 
     def _open_table(self, X: Any, sample_weight: ArrayLike | None) -> Any:
         """Check X as scikit-learn does and read it; a table of labels keeps its columns as they are."""

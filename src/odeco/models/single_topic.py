@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,12 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         Gain of the mean log-likelihood per document below which EM stops.
     word_scale : "auto" or float
         As in `LatentDirichletAllocation`.
-    method : str
-        Method of `odeco.decompose`.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    document_weights : {"auto", "equal", "length"}
+        What a document counts in the moments, beside `sample_weight`. "equal": one each, as in the paper. "length":
+        long ones more, which tell more; biased where lengths go with topics. "auto": "equal" for the paper's estimate
+        (``refine=None``), "length" where a refinement follows, which leaves that bias behind.
     basis_size : int
         Documents from which `partial_fit` learns its basis.
     random_state : int, Generator, RandomState or None
@@ -72,6 +77,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         tol: float = 1e-4,
         word_scale: float | str = "auto",
         method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        document_weights: str = "auto",
         basis_size: int = 5000,
         random_state: RandomState = None,
     ) -> None:
@@ -82,6 +89,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         self.tol = tol
         self.word_scale = word_scale
         self.method = method
+        self.method_options = method_options
+        self.document_weights = document_weights
         self.basis_size = basis_size
         self.random_state = random_state
 
@@ -89,7 +98,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         self, basis: BasisMoments, rng: np.random.Generator
     ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
         """Theorem 3.1: alpha0 = 0."""
-        estimate = topics_at(basis, 0.0, rng, self.method)
+        estimate = topics_at(basis, 0.0, rng, self._decomposer())
         return estimate, [], {"weights_total": estimate.raw_total}
 
     def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:

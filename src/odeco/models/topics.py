@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import Decomposition, run_method
+from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
 from odeco.moments import DirichletTensor, ProjectedMoments, dirichlet_moments
 from odeco.recovery import recover
 from odeco.tensors import ExplicitTensor, SymmetricTensor
@@ -86,7 +86,7 @@ class TopicEstimate:
     whitener: Whitener
 
 
-def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str = "auto") -> TopicEstimate:
+def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: Decomposer = AUTO) -> TopicEstimate:
     """Theorem 3.5 read backwards at one alpha0 (Theorem 3.1 at 0); costs no pass over the data.
 
     M3(W, W, W) has the eigenvalues (2 / (alpha0 + 2)) sqrt(alpha0 (alpha0 + 1) / alpha_i), and its eigenvectors lift to
@@ -113,14 +113,14 @@ def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, meth
 
 
 def _decompose_at(
-    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: str, options: dict[str, float]
+    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: Decomposer, options: dict[str, float]
 ) -> tuple[Whitener, Decomposition]:
     """The whitener of M2 on the k directions at this alpha0, and the decomposition of M3 whitened by it."""
     k = basis.whitener.n_components
     exact = dirichlet_moments(basis.moments.first, basis.moments.pairs, basis.moments.triples, alpha0)
     inner = whiten(exact.second, k)
     tensor = ExplicitTensor(np.asarray(inner.whiten_tensor(exact.third), dtype=float))
-    return inner, run_method(tensor, k, method, rng, dict(options) if method == "auto" else {})
+    return inner, run_decomposer(method, tensor, k, rng, **options)
 
 
 def _finish_on_all(
@@ -133,7 +133,7 @@ def _finish_on_all(
     """
     raw = basis.moments
     tensor = DirichletTensor(basis.all_triples, raw.first, raw.pairs, alpha0, inner.matrix)  # type: ignore[arg-type]
-    finished = run_method(tensor, some.rank, "auto", rng, {"starts": some.eigenvectors, **_FEW_STEPS})
+    finished = run_decomposer(AUTO, tensor, some.rank, rng, starts=some.eigenvectors, **_FEW_STEPS)
     return replace(finished, residual=some.residual, status=some.status)
 
 
@@ -160,7 +160,7 @@ class Alpha0Search:
     curve: Floats = field(repr=False)  # rows (alpha0, relative residual), ascending in alpha0
 
 
-def search_alpha0(basis: BasisMoments, method: str = "auto") -> Alpha0Search:
+def search_alpha0(basis: BasisMoments, method: Decomposer = AUTO) -> Alpha0Search:
     """The alpha0 at which the tensor is closest to orthogonally decomposable.
 
     A coarse grid, then parabolas in log alpha0 around its best point. The residual is smallest at the true value, where

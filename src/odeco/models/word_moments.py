@@ -28,6 +28,9 @@ Result = TypeVar("Result")
 # Documents on which the word scale is chosen, and on which the noise is measured.
 _PILOT, _NOISE_SAMPLE = 5_000, 20_000
 FINE, COARSE = 0.5, 0.25
+# Words at which a document has a quarter of the weight of a very long one: with equal weights a few short documents
+# drown the rest in noise.
+HALF_LENGTH = 100.0
 # Documents times k^3 above which the tensor of a part of them is decomposed and finished on all.
 LARGE_TENSOR = 2e11
 
@@ -43,13 +46,19 @@ class WordMoments:
 
 
 def word_moments(
-    source: Source, n_components: int, *, word_scale: float | None, rng: np.random.Generator
+    source: Source,
+    n_components: int,
+    *,
+    word_scale: float | None,
+    rng: np.random.Generator,
+    half_length: float = HALF_LENGTH,
 ) -> WordMoments:
     """Leading directions of word pairs, one pass for the moments on them, and the noise (sections 6.1.1 and 6.1.2).
 
-    Documents are weighed by length: with equal weights a few short ones drown the rest in noise.
+    Documents are weighed by length (`weigh_by_length`), or equally, as in the paper, with a `half_length` of 0.
     """
-    source = source.map(weigh_by_length())
+    if half_length:
+        source = source.map(weigh_by_length(half_length))
     require_passes(source, 2)
     pilot = np.random.default_rng(rng.integers(2**63))  # of its own: the word scale may be chosen beside a pass
     with _beside(source) as later:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
 from odeco.models.topics import BasisMoments
-from odeco.models.word_moments import choose_word_scale
+from odeco.models.word_moments import HALF_LENGTH, choose_word_scale
 from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
 from odeco.moments.base import Together
 from odeco.moments.words import as_basis
@@ -31,19 +31,19 @@ _SLACK = 2  # directions of the basis per component
 
 
 class StreamedWords(Together):
-    """Word frequencies, and moments on a basis of documents that are weighed by length.
+    """Word frequencies, and moments on a basis; documents are weighed by length, `half_length` as in `weigh_by_length`.
 
     `noise` is that of the pairs of one document: that of n is smaller by sqrt(n).
     """
 
     _parts: ClassVar[tuple[str, ...]] = ("frequencies", "pairs", "triples")
-    _on: ClassVar[tuple[str, ...]] = ("basis", "noise")
+    _on: ClassVar[tuple[str, ...]] = ("basis", "noise", "half_length")
 
-    def __init__(self, basis: NDArray[np.floating], noise: float) -> None:
+    def __init__(self, basis: NDArray[np.floating], noise: float, half_length: float) -> None:
         shared = as_basis(basis)
         self.frequencies = WordFrequencies(shared.shape[0])
         self.pairs, self.triples = WordPairs(shared), WordTriples(shared)
-        self.noise = noise
+        self.noise, self.half_length = noise, half_length
 
     @property
     def basis(self) -> NDArray[np.floating]:
@@ -52,7 +52,7 @@ class StreamedWords(Together):
 
     def update(self, batch: Batch) -> Self:
         """Add the documents of a batch."""
-        weighed = weigh_by_length()(batch)
+        weighed = weigh_by_length(self.half_length)(batch)
         self.frequencies.update(batch)
         self.pairs.update(weighed)
         self.triples.update(weighed)
@@ -65,17 +65,19 @@ class StreamedWords(Together):
         return replace(basis, suggested_components=int(np.count_nonzero(basis.spectrum > noise))), noise
 
 
-def word_plan(n_components: int, word_scale: float | None, basis_size: int) -> StreamPlan[Batch, StreamedWords]:
+def word_plan(
+    n_components: int, word_scale: float | None, basis_size: int, half_length: float = HALF_LENGTH
+) -> StreamPlan[Batch, StreamedWords]:
     """How topic models take documents in chunks."""
 
     def learn(first: Batch, rng: np.random.Generator) -> StreamedWords:
-        weighed = weigh_by_length()(first)
+        weighed = weigh_by_length(half_length)(first)
         scale = choose_word_scale(weighed, n_components, rng) if word_scale is None else word_scale
         source: Any = as_source([(weighed.counts, weighed.row_weights())])
         found = word_range(source, n_components, word_scale=scale, random_state=rng)
         width = min(_SLACK * n_components, len(found.spectrum))
         noise = pair_noise(weighed, found.scale, found.directions(n_components), 1)
-        return StreamedWords(found.basis(width).astype(np.float32), noise)
+        return StreamedWords(found.basis(width).astype(np.float32), noise, half_length)
 
     return StreamPlan(COUNTS, basis_size, learn)
 

@@ -58,7 +58,7 @@ _CLASSES: dict[str, tuple[str, str]] = {
     ),
     "StreamedViews": ("models._view_stream.StreamedViews", "search look moments"),
     "StreamedVotes": ("models._crowd_stream.StreamedVotes", "groups n_labels groupings"),
-    "StreamedWords": ("models.word_stream.StreamedWords", "frequencies pairs triples noise"),
+    "StreamedWords": ("models.word_stream.StreamedWords", "frequencies pairs triples noise half_length"),
     "SymbolPairs": ("moments.sequences.SymbolPairs", "n_features basis n _counts _single _first _weight"),
     "SymbolTriples": ("moments.sequences.SymbolTriples", "n_features basis n _core _weight"),
     "TableChunk": ("sources.rows.TableChunk", ""),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import Decomposition
+from odeco.decomposition import AUTO, Decomposer, Decomposition
 from odeco.exceptions import MomentError
 from odeco.moments.views import ThreeViews
 from odeco.symmetrization.least_squares import CrossFit, fit_cross_moments
@@ -70,7 +70,7 @@ def recover_views(
     n_components: int,
     rng: np.random.Generator,
     *,
-    method: str = "auto",
+    method: Decomposer = AUTO,
     pivot: int | None = None,
     polish: bool = False,
 ) -> ViewComponents:
@@ -82,7 +82,7 @@ def recover_views(
         On at least k directions each (k - 1 in the affine form); more are reduced by low-rank SVDs of the pairs.
     n_components : int
         k.
-    method : str
+    method : Decomposer
         Of `odeco.decompose`.
     pivot : 0, 1, 2 or None
         The view that plays x_3 of the theorem; None tries all three and keeps the one whose tensor fits best.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import Decomposition, run_method
+from odeco.decomposition import Decomposer, Decomposition, run_decomposer
 from odeco.exceptions import MomentError
 from odeco.moments.views import PAIRS, ThreeViews
 from odeco.tensors import ExplicitTensor, multilinear, symmetrize
@@ -52,7 +52,7 @@ class Symmetrized:
 
 
 def symmetrized(
-    square: ThreeViews, pivot: int, method: str, rng: np.random.Generator, *, affine: bool, lift: bool = False
+    square: ThreeViews, pivot: int, method: Decomposer, rng: np.random.Generator, *, affine: bool, lift: bool = False
 ) -> Symmetrized:
     """``M2 = E[x~_a (x) x~_b]`` and ``M3 = E[x~_a (x) x~_b (x) x_p]`` of the theorem, whitened and decomposed.
 
@@ -76,7 +76,7 @@ def symmetrized(
     whitener = _lifted_whitener(second) if lift else whiten(second, k)
     into = [maps[t].T @ whitener.matrix for t in range(3)]
     tensor = ExplicitTensor(symmetrize(multilinear(square.triples, *into)))
-    decomposition = run_method(tensor, k, method, rng, {})
+    decomposition = run_decomposer(method, tensor, k, rng)
     vectors, values = np.asarray(decomposition.eigenvectors), np.asarray(decomposition.eigenvalues)
     if affine:
         constants = whitener.lift[0] @ vectors  # sqrt(w_i) times the constant 1

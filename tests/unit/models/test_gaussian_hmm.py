@@ -171,7 +171,7 @@ def test_drawn_sequences_fit_the_model(fitted: GaussianHMM) -> None:
         np.testing.assert_allclose(observations[states == j].mean(axis=0), fitted.means_[j], atol=0.13)
 
 
-# Streaming
+# MomentEstimator
 
 
 @pytest.mark.filterwarnings("ignore:correlation 3:odeco.MomentWarning")  # 2,500 steps do not show the third state

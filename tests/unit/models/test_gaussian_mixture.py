@@ -129,23 +129,23 @@ def test_full_and_tied_say_where_they_started():
 
 def test_three_rotated_views():
     x, _, weights, means, variances = draw(30_000, d=15)
-    model = GaussianMixture(4, method="multiview", refine=None, random_state=0).fit(x)
+    model = GaussianMixture(4, route="views", refine=None, random_state=0).fit(x)
     # 0.12 and 0.004 found; two means are 5 apart, two weights 0.1.
     assert_matched(model, weights, means, means_within=0.5, weights_within=0.03)
     assert 4 / 15 <= model.diagnostics_.details["coherence"] <= 1  # between k/d and 1 (section 3.3.1)
-    refined = GaussianMixture(4, method="multiview", random_state=0).fit(x)
+    refined = GaussianMixture(4, route="views", random_state=0).fit(x)
     assert_recovered(refined, weights, means, variances, len(x))
     with pytest.warns(MomentWarning, match="n_features >= 3 n_components"):
-        GaussianMixture(4, method="multiview", random_state=0).fit(x[:2000, :8])
+        GaussianMixture(4, route="views", random_state=0).fit(x[:2000, :8])
 
 
 def test_collinear_means_fall_back_with_a_warning():
     rng = np.random.default_rng(0)
     means = np.outer([0.0, 5.0, 10.0], np.ones(8) / np.sqrt(8))
     x = means[rng.choice(3, 30_000, p=[0.5, 0.3, 0.2])] + rng.standard_normal((30_000, 8))
-    for method in ("auto", "moments"):
+    for route in ("auto", "moments"):
         with pytest.warns(MomentWarning, match="within the noise"):
-            model = GaussianMixture(3, method=method, random_state=0).fit(x)
+            model = GaussianMixture(3, route=route, random_state=0).fit(x)
         assert model.diagnostics_.method.startswith("k-means++")
         # Five deviations of 6,000 samples in 8 dimensions; of shares of 30,000 samples, and again for overlaps.
         assert_matched(model, np.array([0.5, 0.3, 0.2]), means, means_within=0.18, weights_within=0.03)
@@ -179,7 +179,7 @@ def test_a_light_component_that_the_tensor_does_not_show_is_found():
 
 def test_many_columns_form_no_covariance():
     x, _, weights, means, variances = draw(3000, d=400, separation=8.0)
-    model = GaussianMixture(4, method="moments", random_state=0).fit(x)
+    model = GaussianMixture(4, route="moments", random_state=0).fit(x)
     assert model.diagnostics_.spectrum.size == 4  # the leading ones are all there is
     assert_recovered(model, weights, means, variances, len(x))
 
@@ -189,7 +189,7 @@ def test_weights_are_repetitions():
     repeats = np.random.default_rng(1).integers(0, 3, 8000)
     repeated = np.repeat(x, repeats, axis=0)
     for refine in (None, "em", "one-step"):
-        options = {"method": "moments", "refine": refine, "random_state": 0, "tol": 1e-9}
+        options = {"route": "moments", "refine": refine, "random_state": 0, "tol": 1e-9}
         first = GaussianMixture(4, **options).fit(x, sample_weight=repeats)
         second = GaussianMixture(4, **options).fit(repeated)
         np.testing.assert_allclose(first.weights_, second.weights_, atol=1e-6)
@@ -221,7 +221,7 @@ def test_a_stream_begins_quietly_and_weighs():
     model = GaussianMixture(4, "tied_spherical", random_state=0).partial_fit(x[:100])  # too few to judge: no warning
     assert model.means_.shape == (4, 10)
     with pytest.raises(AttributeError, match="partial_fit") as caught:
-        GaussianMixture(4, method="multiview").partial_fit(x)
+        GaussianMixture(4, route="views").partial_fit(x)
     assert "three views" in str(caught.value.__cause__)
     with pytest.raises(ValueError, match="no noise space|larger than n_features"):
         GaussianMixture(11).partial_fit(x)
@@ -370,7 +370,7 @@ def test_rows_that_are_all_alike():
         ({"tol": -1.0}, "tol must be a finite number"),
         ({"variance_floor": 0.0}, "variance_floor must be positive"),
         ({"refine": "one-step", "covariance_type": "full"}, "one-step"),
-        ({"method": "multiview", "covariance_type": "diag"}, "rotates"),
+        ({"route": "views", "covariance_type": "diag"}, "rotates"),
         ({"random_state": -1}, "random_state"),
     ],
 )

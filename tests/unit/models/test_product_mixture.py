@@ -137,7 +137,7 @@ def test_same_seed_same_result():
 
 def test_views_give_the_same_answer_when_it_is_easy():
     X, _, p = bernoulli(30_000)
-    model = ProductMixture(4, method="views", refine=None, random_state=0).fit(X)
+    model = ProductMixture(4, route="views", refine=None, random_state=0).fit(X)
     assert mean_error(model, p) < 0.03
     assert {"coherence", "incoherence_limit", "coherence_condition"} <= set(model.diagnostics_.details)
     assert "three views" in model.diagnostics_.method

@@ -1,15 +1,16 @@
-"""`partial_fit` and moments made apart, written once for all estimators."""
+"""What every estimator has: a decomposer, samples in chunks (`partial_fit`), moments made apart."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from odeco._random import as_generator
+from odeco.decomposition import Decomposer
 from odeco.fitting.stream import MomentStream, StreamPlan
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
@@ -17,14 +18,20 @@ from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
 
 
-class Streaming:
-    """An estimator whose samples may come in chunks. It says how chunks are made, how they are summed (its plan), and
-    how sums are read; the rest follows.
+class MomentEstimator:
+    """An estimator by moments, whose samples may come in chunks. It says how chunks are made, how they are summed (its
+    plan), and how sums are read; the rest follows.
     """
 
     _stream_options: ClassVar[tuple[str, ...]] = ("n_components",)  # what the sums are made for
     _stream: MomentStream[Any, Any]
+    method: str
+    method_options: Mapping[str, Any] | None
     random_state: Any
+
+    def _decomposer(self) -> Decomposer:
+        """What decomposes the moment tensor, checked."""
+        return Decomposer.of(self.method, self.method_options)
 
     # ``_chunks(X, *, reset, ...)``: checked chunks of X; with `reset` the form of the data is learned from the first.
     _chunks: Callable[..., Iterator[Any]]

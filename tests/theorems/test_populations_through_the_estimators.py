@@ -1,0 +1,211 @@
+"""Whole populations through the estimators: `refine=None` gives the parameters back to rounding, whatever decomposes.
+
+Each population is a finite set of samples with weights whose moments, up to the order that the theorem uses, are those
+of the model exactly: all short documents, all patterns of answers, points about each mean that have a Gaussian's
+moments up to order three.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from odeco import (
+    ICA,
+    DawidSkene,
+    GaussianMixture,
+    LatentDirichletAllocation,
+    MultiViewMixture,
+    ProductMixture,
+    SingleTopicModel,
+)
+from odeco.decomposition import METHODS
+from odeco.metrics import match_components
+
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+K = WEIGHTS.size
+# Rounding of sums of up to 1e5 terms, divided by the smallest eigenvalues (1e-3) of second and third moments. Sums of
+# words and of many rows are products in single precision.
+DOUBLE, SINGLE = 1e-7, 2e-3
+
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+def all_documents(topics, weights=WEIGHTS):
+    """Documents of three words, in every order, with their probabilities under the single topic model."""
+    d = topics.shape[1]
+    words = np.array(list(product(range(d), repeat=3)))
+    probabilities = np.einsum("k,kn->n", weights, topics[:, words].prod(axis=2))
+    counts = np.zeros((len(words), d))
+    for place in range(3):
+        np.add.at(counts, (np.arange(len(words)), words[:, place]), 1.0)
+    return counts, probabilities
+
+
+def matched(found, truth):
+    """The places of the found rows that match those of the truth."""
+    return match_components(np.asarray(found).T, np.asarray(truth).T).permutation
+
+
+TOPICS = np.array([[0.5, 0.3, 0.1, 0.05, 0.05], [0.05, 0.1, 0.6, 0.2, 0.05], [0.1, 0.05, 0.05, 0.2, 0.6]])
+
+
+@each_method
+def test_theorem_3_1(method):
+    counts, probabilities = all_documents(TOPICS)
+    model = SingleTopicModel(K, refine=None, method=method, random_state=0).fit(counts, sample_weight=probabilities)
+    order = matched(model.components_, TOPICS)
+    np.testing.assert_allclose(model.components_[order], TOPICS, atol=SINGLE)
+    np.testing.assert_allclose(model.weights_[order], WEIGHTS, atol=SINGLE)
+
+
+def test_lengths_that_go_with_topics_do_not_bias_the_weights():
+    """Two topics of equal shares, documents of 20 words of one and of 200 of the other: every document counts once."""
+    rng = np.random.default_rng(5)
+    counts = np.array([rng.multinomial(20 if i % 2 else 200, TOPICS[i % 2]) for i in range(4000)])
+    for options in ({}, {"document_weights": "equal"}):
+        model = SingleTopicModel(2, refine=None, random_state=0, **options).fit(counts)
+        # The error of a share from 4,000 documents whose moments are noisy: three times 0.01.
+        np.testing.assert_allclose(model.weights_, 0.5, atol=0.03)
+    by_length = SingleTopicModel(2, refine=None, document_weights="length", random_state=0).fit(counts)
+    assert by_length.weights_.max() > 0.9  # 200 words count (2 / 3) ** 2, 20 words (1 / 6) ** 2
+    refined = SingleTopicModel(2, random_state=0).fit(counts)
+    np.testing.assert_allclose(refined.weights_, 0.5, atol=0.01)
+    with pytest.raises(ValueError, match="document_weights must be 'auto', 'equal' or 'length', got 'none'"):
+        SingleTopicModel(2, document_weights="none").fit(counts)
+
+
+@each_method
+def test_theorem_3_5(method):
+    """Of LDA: each document of three words by the mean of the Dirichlet's third moments."""
+    alpha = 0.8 * WEIGHTS
+    d, a0 = TOPICS.shape[1], alpha.sum()
+    words = np.array(list(product(range(d), repeat=3)))
+    rising = a0 * (a0 + 1) * (a0 + 2)
+    moments = np.einsum("i,j,k->ijk", alpha, alpha, alpha)
+    for i in range(K):
+        for j in range(K):
+            moments[i, i, j] += alpha[i] * alpha[j]
+            moments[i, j, i] += alpha[i] * alpha[j]
+            moments[j, i, i] += alpha[i] * alpha[j]
+        moments[i, i, i] += 2 * alpha[i]
+    first, second, third = (TOPICS[:, words[:, place]] for place in range(3))
+    probabilities = np.einsum("ijk,in,jn,kn->n", moments / rising, first, second, third)
+    assert probabilities.sum() == pytest.approx(1.0)
+    counts = all_documents(TOPICS)[0]
+    model = LatentDirichletAllocation(K, alpha0=a0, refine=None, method=method, random_state=0)
+    model.fit(counts, sample_weight=probabilities)
+    order = matched(model.components_, TOPICS)
+    np.testing.assert_allclose(model.components_[order], TOPICS, atol=SINGLE)
+    np.testing.assert_allclose(model.alpha_[order], alpha, atol=10 * SINGLE)
+
+
+MEANS = np.array([[0.0, 0, 0, 0, 0], [4.0, 0, 1, 0, 0], [0, 3.0, 0, -1, 0]])
+
+
+def points(variances):
+    """Points at sqrt(d) deviations either way along each axis: moments up to order three of Gaussians (k, d)."""
+    d = MEANS.shape[1]
+    steps = np.concatenate([np.eye(d), -np.eye(d)]) * np.sqrt(d)
+    rows = MEANS[:, None] + steps * np.sqrt(np.broadcast_to(variances, MEANS.shape))[:, None]
+    return rows.reshape(-1, d), np.repeat(WEIGHTS, 2 * d) / (2 * d)
+
+
+@each_method
+@pytest.mark.parametrize("kind", ["spherical", "tied_spherical"])
+def test_theorems_3_2_and_3_3(kind, method):
+    variances = np.array([0.5, 1.0, 2.0]) if kind == "spherical" else np.full(K, 0.7)
+    rows, weights = points(variances[:, None])
+    model = GaussianMixture(K, kind, refine=None, method=method, random_state=0).fit(rows, sample_weight=1e4 * weights)
+    order = matched(model.means_, MEANS)
+    np.testing.assert_allclose(model.means_[order], MEANS, atol=DOUBLE)
+    np.testing.assert_allclose(model.weights_[order], WEIGHTS, atol=DOUBLE)
+    found = model.covariances_[order] if kind == "spherical" else np.full(K, model.covariances_)
+    np.testing.assert_allclose(found, variances, atol=DOUBLE)
+
+
+def patterns(tables):
+    """Every combination of answers with its probability: `tables` are (k, categories) each."""
+    values = np.array(list(product(*(range(table.shape[1]) for table in tables))))
+    joint = np.ones((K, len(values)))
+    for j, table in enumerate(tables):
+        joint *= table[:, values[:, j]]
+    return values, WEIGHTS @ joint
+
+
+@each_method
+def test_section_3_3_1_with_three_columns(method):
+    """Three columns are three views: no product of a column with itself has to be filled."""
+    rng = np.random.default_rng(0)
+    tables = [rng.dirichlet(np.full(4, 0.5), K) for _ in range(3)]
+    values, probabilities = patterns(tables)
+    model = ProductMixture(K, family="categorical", route="views", refine=None, method=method, random_state=0)
+    model.fit(values, sample_weight=1e4 * probabilities)
+    order = matched(np.hstack(model.probabilities_), np.hstack(tables))
+    for found, table in zip(model.probabilities_, tables, strict=True):
+        np.testing.assert_allclose(found[order], table, atol=1e-5)  # kept 1e-6 away from 0 and 1
+    np.testing.assert_allclose(model.weights_[order], WEIGHTS, atol=DOUBLE)
+
+
+@each_method
+def test_theorem_3_6(method):
+    rng = np.random.default_rng(1)
+    tables = [rng.dirichlet(np.full(d, 0.5), K) for d in (4, 5, 3)]
+    values, probabilities = patterns(tables)
+    views = [np.eye(table.shape[1])[values[:, t]] for t, table in enumerate(tables)]
+    model = MultiViewMixture(K, likelihood="gaussian", refine=None, method=method, random_state=0)
+    model.fit(views, sample_weight=1e8 * probabilities)
+    order = matched(np.hstack(model.means_), np.hstack(tables))
+    for found, table in zip(model.means_, tables, strict=True):
+        np.testing.assert_allclose(found[order], table, atol=DOUBLE)
+    np.testing.assert_allclose(model.weights_[order], WEIGHTS, atol=DOUBLE)
+
+
+@each_method
+def test_theorem_3_6_for_crowds(method):
+    rng = np.random.default_rng(2)
+    tables = [0.7 * np.eye(K) + 0.3 * rng.dirichlet(np.ones(K), K) for _ in range(3)]
+    values, probabilities = patterns(tables)
+    model = DawidSkene(K, layout="wide", n_init=1, refine=None, smoothing=1e-12, method=method, random_state=0)
+    model.fit(values, sample_weight=1e4 * probabilities)
+    places = np.argsort(model.classes_)
+    np.testing.assert_allclose(model.confusion_[:, places], np.array(tables), atol=1e-6)
+    np.testing.assert_allclose(model.weights_[places], WEIGHTS, atol=DOUBLE)
+
+
+@pytest.mark.parametrize("method", [name for name, taken in METHODS.items() if 4 in taken.orders])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_theorem_3_4(noise, method):
+    """Sources of few values, mixed by an orthogonal matrix, and noise at the three points that have a Gaussian's
+    moments up to order five: all combinations.
+    """
+    values = [np.array([-1.0, 1.0]), np.array([-3.0, 0.0, 3.0]), np.array([-1.0, 1.0])]
+    shares = [np.full(2, 0.5), np.array([1, 16, 1]) / 18.0, np.full(2, 0.5)]
+    values[2] = np.array([-0.5, 2.0])
+    shares[2] = np.array([0.8, 0.2])
+    d = len(values)
+    hermite, masses = np.sqrt(3.0) * np.array([-1.0, 0, 1]), np.array([1, 4, 1]) / 6.0
+    grids = values + ([noise * hermite] * d if noise else [])
+    shares = shares + ([masses] * d if noise else [])
+    rows = np.array(list(product(*grids)))
+    weights = np.array([np.prod(part) for part in product(*shares)])
+    mixing = np.linalg.qr(np.random.default_rng(3).standard_normal((d, d)))[0]
+    samples = rows[:, :d] @ mixing.T + (rows[:, d:] if noise else 0.0)
+    model = ICA(d, refine=None, noise="general", method=method, random_state=0).fit(
+        samples, sample_weight=1e5 * weights
+    )
+    unit = model.mixing_ / np.linalg.norm(model.mixing_, axis=0)
+    np.testing.assert_allclose(np.sort(np.abs(unit.T @ mixing).max(axis=0)), 1.0, atol=1e-9)
+    assert sorted(np.abs(unit.T @ mixing).argmax(axis=0)) == list(range(d))
+
+
+def test_methods_that_do_not_take_a_tensor_say_so():
+    with pytest.raises(ValueError, match="'power-stopping' takes order 3, got order 4"):
+        ICA(method="power-stopping", random_state=0).fit(np.random.default_rng(0).laplace(size=(500, 3)))
+    for model in (GaussianMixture(2, method="moments"), ProductMixture(2, method="views"), ICA(2, method="fastica")):
+        with pytest.raises(ValueError, match="method must be one of 'auto', 'power'"):
+            model.fit(np.random.default_rng(0).standard_normal((50, 3)))
+    with pytest.raises(ValueError, match="method 'power' has no option 'n_restart'.*Did you mean 'n_restarts'"):
+        GaussianMixture(2, method="power", method_options={"n_restart": 3}).fit(np.eye(5))
