@@ -25,7 +25,7 @@ from odeco.models.word_moments import HALF_LENGTH, word_moments
 from odeco.models.word_stream import StreamedWords, word_plan
 from odeco.refinement.loop import Trace
 from odeco.sources import Batch, Source, as_batch, as_source
-from odeco.sources.counts import is_block
+from odeco.sources.counts import check_range, is_block
 from odeco.sources.kinds import fitted_by
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
         check_is_fitted(self)
         if is_block(X):
             _check_feature_names(self, X, reset=False)
-        batch = as_batch(X)
+        batch = check_range(as_batch(X))
         self._check_width(batch.n_features)
         return batch
 

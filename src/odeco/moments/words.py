@@ -19,6 +19,7 @@ from odeco.kernels.lines import in_lines, whole_lines
 from odeco.moments.base import Additive, Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch
+from odeco.sources.counts import check_range
 
 Floats = NDArray[np.floating]
 
@@ -61,7 +62,7 @@ class WordFrequencies(Moments):
         return self._sum / self._weight
 
     def _update(self, batch: Batch) -> None:
-        weights, scaled = tuple_weights(batch, 1)
+        weights, scaled = tuple_weights(check_range(batch), 1)
         self._sum += column_sums(CsrParts.of(batch, batch.counts.dtype), scaled, self.n_features)
         self._weight += float(weights.sum())
         self.n_at_least += [int(np.sum(batch.lengths > 0)), *(int(np.sum(batch.lengths >= p)) for p in (2, 3))]

@@ -26,6 +26,16 @@ def as_batch(X: Any, weights: NDArray[np.float64] | None = None) -> Batch:
     return Batch(counts, row_sums(counts), weights)
 
 
+def check_range(batch: Batch) -> Batch:
+    """Raise where counts, which a file may hold, are out of the range of the loops of topic models; returns the batch."""
+    highest = batch.counts.data.max(initial=0)
+    if highest > _LARGEST_COUNT or 0 < highest < 1 / _LARGEST_COUNT:
+        raise ValueError(
+            f"the largest count in X is {highest:.3g}, and counts must reach between 2^-53 and 2^53: scale X."
+        )
+    return batch
+
+
 def as_counts(X: Any) -> sparse.csr_array:
     """Return non-negative finite counts as a canonical CSR array of float32 or float64.
 
@@ -44,10 +54,6 @@ def as_counts(X: Any) -> sparse.csr_array:
             raise ValueError("X contains NaN or infinite counts: remove or impute them first.")
         if lowest < 0:
             raise ValueError(f"Negative values in data: the smallest count in X is {lowest}, and none may be negative.")
-        if highest > _LARGEST_COUNT or 0 < highest < 1 / _LARGEST_COUNT:
-            raise ValueError(
-                f"the largest count in X is {highest:.3g}, and counts must reach between 2^-53 and 2^53: scale X."
-            )
     if values.dtype not in (np.float32, np.float64):
         whole = values.dtype.kind != "f" and (values.size == 0 or values.max() <= _EXACT_IN_FLOAT32)
         values = values.astype(np.float32 if whole or values.dtype.itemsize <= 2 else np.float64)
