@@ -12,11 +12,12 @@ import sys
 import time
 import traceback
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Section
 
 NAMES = [
     "overview",
@@ -41,29 +42,35 @@ def main(
     quick: Annotated[bool, typer.Option(help="Fewer seeds and sizes; prints, writes nothing.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Measure these sections; the others stay as stored.")] = None,
     report_only: Annotated[bool, typer.Option(help="Rewrite tables and figures from the stored results.")] = False,
+    ages: Annotated[bool, typer.Option(help="Print how old each section is; measure nothing.")] = False,
     raw: Annotated[bool, typer.Option(help="Print the result as JSON; write nothing.")] = False,
 ) -> None:
+    if ages:
+        print("\n".join(filter(None, map(provenance.ages, NAMES if name == "all" else [name]))))
+        return
     if name == "all":
         raise typer.Exit(everything(quick=quick, report_only=report_only))
     if name not in NAMES:
         raise typer.BadParameter(f"{name!r} is not one of all, {', '.join(NAMES)}")
     bench = import_module(f"benchmarks.{name}")
     if report_only:
-        bench.report(harness.load(name))
+        bench.report(provenance.load(name))
         return
-    result = bench.run(quick=quick, only=only) if only else bench.run(quick=quick)
+    sections = bench.run(quick=quick, only=only)
     if raw:
-        print(json.dumps(result))
+        print(json.dumps(provenance.plain(sections)))
     elif quick:
-        print(bench.docs_tables(result))
+        print(bench.docs_tables(provenance.tables(name, sections)))
     else:
-        publish(name, harness.stored(name) | result if only else result)
+        publish(name, sections)
 
 
-def publish(name: str, result: dict[str, Any]) -> None:
-    """The result file, then what is made from it."""
+def publish(name: str, sections: dict[str, Section]) -> None:
+    """The result file, in which sections that were not measured stay as they are, then what is made from it."""
     bench = import_module(f"benchmarks.{name}")
-    harness.save(name, result)
+    everything = provenance.stored(name) | sections
+    provenance.save(name, everything)
+    result = provenance.tables(name, everything)
     bench.report(result)
     print(bench.docs_tables(result))
 
@@ -72,7 +79,7 @@ def everything(*, quick: bool, report_only: bool) -> int:
     """One benchmark after the other, each section in its own process; the number of benchmarks that failed."""
     failed = []
     for name in QUICK if quick else NAMES:
-        if report_only and not harness.stored(name):
+        if report_only and not provenance.stored(name):
             continue
         start = time.perf_counter()
         try:
@@ -92,15 +99,15 @@ def everything(*, quick: bool, report_only: bool) -> int:
     return len(failed)
 
 
-def by_section(name: str) -> dict[str, Any]:
-    """The result of a benchmark, put together from processes that measure one section each."""
-    sections = [getattr(s, "__name__", s) for s in getattr(import_module(f"benchmarks.{name}"), "SECTIONS", ())]
-    if not sections:
-        return dict(harness.child("benchmarks", name, "--raw"))
-    result: dict[str, Any] = {}
-    for section in sections:
-        result |= harness.child("benchmarks", name, "--raw", "--only", section)
-    return result
+def by_section(name: str) -> dict[str, Section]:
+    """The sections of a benchmark, put together from processes that measure one each."""
+    names = getattr(import_module(f"benchmarks.{name}"), "SECTIONS", ())
+    if not names:
+        return provenance.read(harness.child("benchmarks", name, "--raw"))
+    sections: dict[str, Section] = {}
+    for section in names:
+        sections |= provenance.read(harness.child("benchmarks", name, "--raw", "--only", section))
+    return sections
 
 
 if __name__ == "__main__":

@@ -14,12 +14,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 import odeco
-from benchmarks import harness
+from benchmarks import harness, provenance
 from benchmarks import topics_peers as topics
 from benchmarks.cases import CASES, Data, scorable, use_threads
+from benchmarks.provenance import Result, Section
 from odeco.completion import completion
 from odeco.metrics import amari
 
@@ -43,19 +42,11 @@ class Panel:
     threads: int = 1
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All panels, or some `only`."""
-    packages = [
-        "odeco",
-        "numpy",
-        "scipy",
-        "numba",
-        *("scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"),
-    ]
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
-    for name in harness.choose(PANELS, only):
-        result[name] = harness.child("benchmarks.curves", name, int(quick))
-    return result
+    packages = ["numpy", "scipy", "numba", "scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"]
+    measurements = {name: partial(harness.child, "benchmarks.curves", name, int(quick)) for name in PANELS}
+    return provenance.measure(measurements, only, packages, provenance.code, quick=quick)
 
 
 def _points(fits: dict[Any, Callable[[], tuple[float, float]]]) -> Points:
@@ -106,7 +97,9 @@ def _documents(quick: bool) -> Measured:
         first = {eta: point(partial(fit, train, k, 1 / k, eta, epochs[0])) for eta in (topics.ETA, None)}
         eta = min(first, key=lambda eta: first[eta][1])
         later = {n: partial(point, partial(fit, train, k, 1 / k, eta, n)) for n in epochs[1:]}
-        return _points({epochs[0]: lambda: first[eta]} | later)
+        points = _points({epochs[0]: lambda: first[eta]} | later)
+        points[0]["other prior"] = next(found for other, found in first.items() if other != eta)
+        return points
 
     steps = (5, 20) if quick else (10, 25, 50, 100, 200)
     return f"{title}, {k} topics", {
@@ -210,7 +203,7 @@ def _signals(quick: bool) -> Measured:
         draws = [ica.draw(n, 10, 10, 0.5, False, seed) for seed in seeds]
         for method, points in curves.items():
             errors = [100 * amari(ica.fit(method, x, 10).components_, mixing) for x, mixing in draws]
-            points.append({"budget": n, "quality": float(np.median(errors))})
+            points.append({"budget": n, "quality": errors})
     return "10 sources in 10 channels, anisotropic noise of deviation 0.5", curves
 
 
@@ -225,13 +218,21 @@ PANELS = {
 # Figure and table
 
 
-def report(result: dict[str, Any]) -> None:
+def _medians(section: dict[str, Any]) -> dict[str, Any]:
+    quality = provenance.each("quality")
+    return section | {"curves": {who: quality(points) for who, points in section["curves"].items()}}
+
+
+SUMMARIES = {"signals": _medians}
+
+
+def report(result: Result) -> None:
     """The figure and the table of the docs from a result file."""
     harness.save_figure(harness.FIGURES / "curves.png", lambda figure: draw(result, figure))
     harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
 
 
-def draw(result: dict[str, Any], figure: Any) -> None:
+def draw(result: Result, figure: Any) -> None:
     figure.set_size_inches(10, 7.4)
     for axes, (name, panel) in zip(figure.subplots(2, 2).flat, PANELS.items(), strict=True):
         styles = iter(zip("sD^vPX", ("C1", "C2", "C3", "C4", "C5", "C6"), strict=True))
@@ -256,26 +257,27 @@ def reached(points: Points, target: float, panel: Panel) -> float | None:
     return min(within, default=None)
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = ["![Quality against time, four models](figures/curves.png)"]
     for name, panel in PANELS.items():
         if name in result and panel.x == "seconds":
             within = f"{100 * panel.near:g} %" if panel.lower else f"{panel.near:g}"
             head = f"{panel.title} ({result[name]['data']}): the best {panel.y}"
             table = _table(result[name]["curves"], panel)
-            parts.append(f"{head}, and seconds until within {within} of everybody's best:\n\n{table}")
+            parts.append(
+                f"{head}, and seconds until within {within} of everybody's best:\n\n{table}\n\n{result.told(name)}"
+            )
     if "signals" in result:
         parts.append(
             f"ICA under noise ({result['signals']['data']}), {PANELS['signals'].y}:\n\n"
-            + _errors_table(result["signals"]["curves"])
+            + f"{_errors_table(result['signals']['curves'])}\n\n{result.told('signals')}"
         )
-    env = result["environment"]
-    versions = ", ".join(f"{package} {number}" for package, number in env["packages"].items())
     parts.append(
         "Every point is a fit of its own with a larger budget (the first of odeco is `refine=None`); for topics by "
         "scikit-learn and gensim the prior of words, 0.01 or their default, that is better after the first budget. "
-        f"Made by `python -m benchmarks curves`. {env['processor']}, Python {env['python']}, {versions}."
+        "Made by `python -m benchmarks curves`."
     )
+    parts.append(result.machines())
     return "\n\n".join(parts)
 
 

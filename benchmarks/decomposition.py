@@ -11,13 +11,15 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import odeco
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result, Section
 from odeco.decomposition import METHODS
 from odeco.metrics import match_components
 from odeco.simulate import OdecoSample, odeco_tensor
@@ -36,11 +38,11 @@ def draw(k: int, spectrum: str, seed: int) -> OdecoSample:
     return odeco_tensor(k, eigenvalues=SPECTRA[spectrum](k), noise=NOISE / np.sqrt(k), random_state=seed)
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`; `quick` takes fewer seeds and leaves the large and long ones out."""
-    packages = ["odeco", "numpy", "scipy", "numba", "tensorly", "pyttb"]
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
-    return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+    packages = ["numpy", "scipy", "numba", "tensorly", "pyttb"]
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
+    return provenance.measure(measurements, only, packages, lambda name: provenance.code("tensor"), quick=quick)
 
 
 def _sizes(quick: bool) -> tuple[int, ...]:
@@ -53,7 +55,7 @@ def _accuracies(quick: bool) -> list[dict[str, Any]]:
 
 def _accuracy(k: int, spectrum: str, n_seeds: int) -> dict[str, Any]:
     """Errors of "auto" as shares of Theorem 5.1's bounds, worst component of each seed."""
-    vector_shares, value_shares, certified = [], [], 0
+    vector_shares, value_shares, certified = [], [], []
     for seed in range(n_seeds):
         sample = draw(k, spectrum, seed)
         bounds = perturbation_bounds(sample.eigenvalues, sample.noise_norm)
@@ -62,16 +64,26 @@ def _accuracy(k: int, spectrum: str, n_seeds: int) -> dict[str, Any]:
         value_errors = np.abs(found.eigenvalues[matching.permutation] - sample.eigenvalues)
         vector_shares.append(float((matching.errors / bounds.eigenvectors).max()))
         value_shares.append(float(value_errors.max() / bounds.eigenvalues))
-        certified += bool(found.certificate.accepted.all())
-    good = sum(v <= 0.1 and w <= 0.2 for v, w in zip(vector_shares, value_shares, strict=True))
+        certified.append(bool(found.certificate.accepted.all()))
     return {
         "k": k,
         "spectrum": spectrum,
-        "seeds": n_seeds,
-        "within a tenth and a fifth": good,
+        "vector shares": vector_shares,
+        "value shares": value_shares,
         "certified": certified,
-        "worst vector share": max(vector_shares),
-        "worst value share": max(value_shares),
+    }
+
+
+def _within_bounds(row: dict[str, Any]) -> dict[str, Any]:
+    vectors, values = row["vector shares"], row["value shares"]
+    return {
+        "k": row["k"],
+        "spectrum": row["spectrum"],
+        "seeds": len(vectors),
+        "within a tenth and a fifth": sum(v <= 0.1 and w <= 0.2 for v, w in zip(vectors, values, strict=True)),
+        "certified": sum(row["certified"]),
+        "worst vector share": max(vectors),
+        "worst value share": max(values),
     }
 
 
@@ -96,7 +108,7 @@ def _speed(k: int, n_threads: int) -> dict[str, Any]:
     sample = draw(k, "equal", 0)
     tensor, found = sample.tensor, []
     with harness.threads(n_threads):
-        ours = harness.seconds(lambda: odeco.decompose(tensor, k, random_state=0), 15)
+        ours = harness.times(lambda: odeco.decompose(tensor, k, random_state=0), 15)
         peer = harness.once(lambda: symmetric_parafac_power_iteration(tensor, k))
         general = harness.once(lambda: found.append(pyttb_vectors(tensor, k, "nvecs", 0)))
         components = k if k <= 10 else 3
@@ -105,7 +117,7 @@ def _speed(k: int, n_threads: int) -> dict[str, Any]:
             power = harness.once(
                 lambda: odeco.decompose(tensor, components, method="power", n_restarts=k, n_iter=30, random_state=0)
             )
-        share = components * _power_flops(k) / power / harness.gemm_speed(np.float64)
+        gemm = harness.gemm_speeds(np.float64)
     return {
         "k": k,
         "threads": n_threads,
@@ -113,10 +125,17 @@ def _speed(k: int, n_threads: int) -> dict[str, Any]:
         "tensorly seconds": peer,
         "pyttb seconds": general,
         "pyttb found": int(np.sum(match_components(found[0], sample.eigenvectors, up_to_sign=True).errors < 0.5)),
-        "power seconds": power * k / components,
+        "power seconds of those timed": power,
         "power components timed": components,
-        "power share of GEMM": share,
+        "gemm": gemm,
     }
+
+
+def _extrapolated(row: dict[str, Any]) -> dict[str, Any]:
+    k, power, components = row["k"], row["power seconds of those timed"], row["power components timed"]
+    share = components * _power_flops(k) / power / np.median(row["gemm"])
+    ours = {"auto seconds": float(np.median(row["auto seconds"]))}
+    return row | ours | {"power seconds": power * k / components, "power share of GEMM": share}
 
 
 def _power_flops(k: int) -> float:
@@ -156,8 +175,8 @@ def _large(n_threads: int) -> dict[str, Any]:
     with harness.threads(n_threads):
         with _counting() as flops:
             odeco.decompose(tensor, LARGE, random_state=0)
-        spent = harness.seconds(lambda: odeco.decompose(tensor, LARGE, random_state=0), 3)
-        limit = sum(flops[name] / harness.gemm_speed(name) for name in flops)
+        spent = harness.times(lambda: odeco.decompose(tensor, LARGE, random_state=0), 3)
+        gemm = {name: harness.gemm_speeds(name) for name in flops}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tensor.npy"
         np.save(path, tensor)
@@ -167,9 +186,18 @@ def _large(n_threads: int) -> dict[str, Any]:
         "k": LARGE,
         "threads": n_threads,
         "seconds": spent,
-        "share of GEMM": limit / spent,
-        "peak memory over tensor": peak / tensor.nbytes,
+        "flops": flops,
+        "gemm": gemm,
+        "peak bytes": peak,
+        "tensor bytes": tensor.nbytes,
     }
+
+
+def _shares(row: dict[str, Any]) -> dict[str, Any]:
+    spent = float(np.median(row["seconds"]))
+    limit = sum(row["flops"][name] / np.median(speeds) for name, speeds in row["gemm"].items())
+    memory = row["peak bytes"] / row["tensor bytes"]
+    return row | {"seconds": spent, "share of GEMM": limit / spent, "peak memory over tensor": memory}
 
 
 def _curves(quick: bool) -> list[dict[str, Any]]:
@@ -198,9 +226,14 @@ def _curve_point(method: str, spectrum: str, level: float, n_seeds: int) -> dict
         "method": method,
         "spectrum": spectrum,
         "noise": level,
-        "success": float(np.mean(np.array(largest) < 0.5)),
-        "median error": float(np.median(scaled)),
+        "largest errors": largest,
+        "scaled errors": scaled,
     }
+
+
+def _success(row: dict[str, Any]) -> dict[str, Any]:
+    found = float(np.mean(np.array(row["largest errors"]) < 0.5))
+    return row | {"success": found, "median error": float(np.median(row["scaled errors"]))}
 
 
 SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
@@ -209,16 +242,22 @@ SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "curves": _curves,
     "large": _larges,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "accuracy": lambda rows: [*map(_within_bounds, rows)],
+    "speed": lambda rows: [*map(_extrapolated, rows)],
+    "curves": lambda rows: [*map(_success, rows)],
+    "large": lambda rows: [*map(_shares, rows)],
+}
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of README and docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(harness.ROOT / "docs" / "decomposition.md", f"benchmark:{NAME}", docs_tables(result))
     _draw_curves(result)
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     rows = []
     for row in result["speed"]:
         if row["threads"] != 1:
@@ -241,10 +280,12 @@ def readme_table(result: dict[str, Any]) -> str:
         "faster than Algorithm 1",
         "seeds within Theorem 5.1's bounds / 10 and / 5",
     ]
+    versions = result.sections["speed"].environment.packages
     return harness.markdown_table(header, rows) + (
         "\n\nOne thread, noise of operator norm 0.1 λ/√k, equal and spread eigenvalues. tensorly "
-        f"{result['environment']['packages']['tensorly']} at its defaults, in full; Algorithm 1 is our own, batched, "
+        f"{versions['tensorly']} at its defaults, in full; Algorithm 1 is our own, batched, "
         "L = k, N = 30 (* extrapolated from 3 components). More in [docs/decomposition.md](docs/decomposition.md)."
+        f"\n\n{result.told('speed', 'accuracy')}"
     )
 
 
@@ -252,15 +293,17 @@ def _star(row: dict[str, Any]) -> str:
     return "" if row["power components timed"] == row["k"] else " *"
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     if "speed" in result:
         parts.append(f"Speed:\n\n{_speed_table(result['speed'])}\n\n{_speed_notes(result)}")
     if "accuracy" in result:
-        parts.append(f"Accuracy of `auto`:\n\n{_accuracy_table(result['accuracy'])}")
+        parts.append(f"Accuracy of `auto`:\n\n{_accuracy_table(result['accuracy'])}\n\n{result.told('accuracy')}")
     if result.get("large"):
-        parts.append(f"Large:\n\n{_large_table(result['large'])}")
-    return "\n\n".join(parts)
+        parts.append(f"Large:\n\n{_large_table(result['large'])}\n\n{result.told('large')}")
+    if "curves" in result:
+        parts.append(f"The figure of errors against noise: {result.told('curves')}")
+    return "\n\n".join([*parts, result.machines()])
 
 
 def _speed_table(rows: list[dict[str, Any]]) -> str:
@@ -288,9 +331,7 @@ def _beside(row: dict[str, Any], name: str) -> list[str]:
     return [f"{row[name]:.3g} s", f"{row[name] / row['auto seconds']:,.0f}"]
 
 
-def _speed_notes(result: dict[str, Any]) -> str:
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
+def _speed_notes(result: Result) -> str:
     pyttb = (
         '`cp_als` of pyttb from `init="nvecs"`, the better of its two starts; found: error of the vector below 1/2. '
         if "pyttb seconds" in result["speed"][0]
@@ -298,7 +339,7 @@ def _speed_notes(result: dict[str, Any]) -> str:
     )
     return (
         f'tensorly at its defaults, in full. {pyttb}Algorithm 1: `method="power"`, L = k, N = 30; * extrapolated from '
-        f"3 of k equal components. {env['processor']}, Python {env['python']}, {versions}."
+        f"3 of k equal components.\n\n{result.told('speed')}"
     )
 
 
@@ -344,7 +385,7 @@ def _large_table(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _draw_curves(result: dict[str, Any]) -> None:
+def _draw_curves(result: Result) -> None:
     import matplotlib
 
     matplotlib.use("Agg")

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import harness, memory
+from benchmarks import harness, memory, provenance
+from benchmarks.provenance import Result, Section
 from benchmarks.scaling import _documents
 from odeco.sources.partitions import TREE_WIDTH
 
 NAME = "distributed"
-SECTIONS = ["moments", "fewer_words", "parquet"]
 # 20 M nonzeros: about 92 different words in each of 220,000 documents, or 78 where words are fewer; quick: a twentieth.
 N_DOCUMENTS, LENGTH, N_WORDS, K = 220_000, 130, 20_000, 50
 FEWER_WORDS, MORE_DOCUMENTS = 5_000, 260_000
@@ -44,20 +44,19 @@ PASSES = {
 }
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     part = 20 if quick else 1
     n = N_DOCUMENTS // part
-    environment = harness.environment(["numpy", "scipy", "dask", "distributed", "pyarrow"])
-    result: dict[str, Any] = {"environment": environment, "quick": quick}
+    packages = ["numpy", "scipy", "dask", "distributed", "pyarrow"]
     with tempfile.TemporaryDirectory() as folder:
         described = harness.child("benchmarks.distributed", "write", folder, n)
         few = harness.child("benchmarks.distributed", "write", _few(folder), min(n // 2, FEW))["n_nonzeros"]
-        result["sizes"] = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS, "few": few}
+        sizes = {**described, "n_words": N_WORDS, "n_topics": K, "n_partitions": N_PARTITIONS, "few": few}
         fewer = harness.child("benchmarks.distributed", "write", _fewer(folder), MORE_DOCUMENTS // part, FEWER_WORDS)
-        result["sizes"]["fewer_words"] = {**fewer, "n_words": FEWER_WORDS}
-        for section in harness.choose(SECTIONS, only):
-            result[section] = globals()[f"_{section}"](folder, 1 if quick else REPEATS)
-    return result
+        sizes["fewer_words"] = {**fewer, "n_words": FEWER_WORDS}
+        repeats = 1 if quick else REPEATS
+        measurements = {name: partial(measure, folder, repeats) for name, measure in SECTIONS.items()}
+        return provenance.measure(measurements, only, packages, CODE.__getitem__, settings=sizes, quick=quick)
 
 
 def _few(folder: str) -> str:
@@ -86,16 +85,26 @@ def _parquet(folder: str, n_repeats: int) -> dict[str, Any]:
 
 
 def _in_turns(jobs: dict[str, tuple[Any, ...]], n_repeats: int) -> dict[str, Any]:
-    """The median run of each job; they take turns, so that what slows the machine slows all of them."""
+    """The runs of each job; they take turns, so that what slows the machine slows all of them."""
     runs: dict[str, list[Any]] = {name: [] for name in jobs}
     for _ in range(n_repeats):
         for name, job in jobs.items():
             runs[name].append(harness.child("benchmarks.distributed", *job))
-    ordered = {name: sorted(found, key=lambda run: run["seconds"]) for name, found in runs.items()}
+    return runs
+
+
+def _median_runs(jobs: dict[str, Any]) -> dict[str, Any]:
+    """The median run of each job by its seconds, with the seconds of all."""
+    ordered = {name: sorted(found, key=lambda run: run["seconds"]) for name, found in jobs.items()}
     return {
-        name: {**found[n_repeats // 2], "all_seconds": [run["seconds"] for run in found]}
+        name: {**found[len(found) // 2], "all_seconds": [run["seconds"] for run in found]}
         for name, found in ordered.items()
     }
+
+
+SECTIONS = {"moments": _moments, "fewer_words": _fewer_words, "parquet": _parquet}
+SUMMARIES = dict.fromkeys(SECTIONS, _median_runs)
+CODE = {name: provenance.code("partitions", *(["formats"] if name == "parquet" else [])) for name in SECTIONS}
 
 
 def job_write(folder: str, n: str, n_words: str = str(N_WORDS)) -> dict[str, Any]:
@@ -305,7 +314,7 @@ def job_from_parquet(folder: str) -> dict[str, Any]:
     return {**found, "peak_bytes": peak}
 
 
-def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
+def cost_model(result: Result, n_workers: int, n_documents: float, nonzeros: float, link: float) -> Any:
     """Seconds of LDA moments, from one worker: {"computing", "fixed", "here", "moving", "left_bytes"}.
 
     Assumptions: the work of a pass grows as the nonzeros, and workers share it evenly; besides it takes what it takes
@@ -314,7 +323,7 @@ def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonze
     its own tasks are merged in; then a few at a time, one after the other, up the levels of the tree; and what a pass
     needs goes from worker to worker by doubling.
     """
-    sizes, one, few = result["sizes"], result["moments"]["one"], result["moments"]["few"]
+    sizes, one, few = result.settings("moments"), result["moments"]["one"], result["moments"]["few"]
     spent, least = _in_passes(one), _in_passes(few)
     per_nonzero = (spent - least) / (sizes["n_nonzeros"] - sizes["few"])
     per_pass = [(one["returned_bytes"][name], one["sent_bytes"][name], len(s)) for name, s in one["passes"].items()]
@@ -330,10 +339,11 @@ def cost_model(result: dict[str, Any], n_workers: int, n_documents: float, nonze
     }
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     if "moments" in result:
-        parts += [_runs_table(result), _passes_table(result), _model_said(result)]
+        told = result.told("moments", "fewer_words")
+        parts += [_runs_table(result), _passes_table(result), told, _model_said(result)]
     if "parquet" in result:
         here, there = result["parquet"]["in_memory"], result["parquet"]["from_parquet"]
         peaks = {"in memory": "", "streamed from Parquet": f"{there['peak_bytes'] / 2**20:,.0f} MiB"}
@@ -342,8 +352,8 @@ def docs_tables(result: dict[str, Any]) -> str:
             for (label, peak), run in zip(peaks.items(), (here, there), strict=True)
         ]
         head = ["the same moments, two cores", "seconds", "processor seconds", "ratio", "peak memory of the fit"]
-        parts.append(harness.markdown_table(head, rows))
-    return "\n\n".join(parts)
+        parts += [harness.markdown_table(head, rows), result.told("parquet")]
+    return "\n\n".join([*parts, result.machines()])
 
 
 def _seconds(run: dict[str, Any]) -> list[str]:
@@ -351,11 +361,11 @@ def _seconds(run: dict[str, Any]) -> list[str]:
     return [f"{run['seconds']:.3g} ({low:.3g} to {high:.3g})", f"{run['cpu']:.3g}"]
 
 
-def _runs_table(result: dict[str, Any]) -> str:
-    sizes, runs = result["sizes"], result["moments"]
+def _runs_table(result: Result) -> str:
+    sizes, runs = result.settings("moments"), result["moments"]
     rows = _runs_rows(runs, sizes["n_nonzeros"], sizes["n_words"])
     if "fewer_words" in result:
-        fewer = sizes["fewer_words"]
+        fewer = result.settings("fewer_words")["fewer_words"]
         rows += _runs_rows(result["fewer_words"], fewer["n_nonzeros"], fewer["n_words"])
     n_runs = len(runs["one"]["all_seconds"])
     limit = 2 * _in_passes(runs["stream"]) / _in_passes(runs["apart"])
@@ -389,12 +399,12 @@ def _in_passes(run: dict[str, Any]) -> float:
     return sum(map(sum, run["passes"].values()))
 
 
-def _passes_table(result: dict[str, Any]) -> str:
+def _passes_table(result: Result) -> str:
     runs, rows = result["moments"], []
     for name, label in PASSES.items():
         means = [float(np.mean(runs[run]["passes"][name])) for run in ("stream", "one", "two")]
         moved = [f"{runs['one'][kind][name] / 1e6:.3g} MB" for kind in ("sent_bytes", "returned_bytes")]
-        per_nonzero = f"{1e9 * means[1] / result['sizes']['n_nonzeros']:.3g} ns"
+        per_nonzero = f"{1e9 * means[1] / result.settings('moments')['n_nonzeros']:.3g} ns"
         rows.append([label, *(f"{mean:.3g} s" for mean in means), per_nonzero, *moved])
     rest = [runs[run]["seconds"] - _in_passes(runs[run]) for run in ("stream", "one", "two")]
     rows.append(["the rest, here", *(f"{seconds:.3g} s" for seconds in rest), "", "", ""])
@@ -402,8 +412,8 @@ def _passes_table(result: dict[str, Any]) -> str:
     return harness.markdown_table([*head, "to every worker", "back from every task"], rows)
 
 
-def _model_said(result: dict[str, Any]) -> str:
-    sizes, two = result["sizes"], result["moments"]["two"]
+def _model_said(result: Result) -> str:
+    sizes, two = result.settings("moments"), result["moments"]["two"]
     near = cost_model(result, 2, sizes["n_documents"], sizes["n_nonzeros"] / sizes["n_documents"], two["link"])
     far = cost_model(result, MODEL_WORKERS, MODEL_DOCUMENTS, MODEL_NONZEROS, NETWORK)
     predicted = near["computing"] + near["fixed"] + near["here"] + near["moving"]
@@ -420,7 +430,7 @@ def _model_said(result: dict[str, Any]) -> str:
     )
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """The tables of docs/scaling.md."""
     harness.write_between(harness.ROOT / "docs" / "scaling.md", f"benchmark:{NAME}", docs_tables(result))
 

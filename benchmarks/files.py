@@ -13,12 +13,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scipy import sparse
 
-from benchmarks import harness, memory
+from benchmarks import harness, memory, provenance
+from benchmarks.provenance import Result, Section
 
 NAME = "files"
 # Documents and words as in the scale section of the topics benchmark: about 20 million nonzeros.
@@ -41,12 +43,12 @@ def chunks(sizes: dict[str, int], n: int) -> Iterator[sparse.csr_array]:
         yield lda_documents(rows, topics, alpha, mean_length=33, random_state=1000 + seed).counts
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All measurements, or some sections `only`."""
     sizes = QUICK if quick else SIZES
-    sections = {name: SECTIONS[name](sizes) for name in harness.choose(SECTIONS, only)}
-    environment = harness.environment(["pyarrow", "numpy", "scipy", "numba"])
-    return {**sections, "sizes": sizes, "quick": quick, "environment": environment}
+    measurements = {name: partial(measure, sizes) for name, measure in SECTIONS.items()}
+    packages = ["pyarrow", "numpy", "scipy", "numba"]
+    return provenance.measure(measurements, only, packages, CODE.__getitem__, settings=sizes, quick=quick)
 
 
 def passes(sizes: dict[str, int]) -> list[dict[str, Any]]:
@@ -60,7 +62,7 @@ def passes(sizes: dict[str, int]) -> list[dict[str, Any]]:
             path = Path(folder) / name
             write_counts(path, counts)
             source = read_counts(path).source
-            spent = harness.seconds(lambda source=source: [batch.lengths for batch in source], repeats=3)  # type: ignore[misc]
+            spent = harness.times(lambda source=source: [batch.lengths for batch in source], repeats=3)  # type: ignore[misc]
             rows.append({"file": name, "nonzeros": counts.nnz, "bytes": path.stat().st_size, "seconds": spent})
     return rows
 
@@ -79,6 +81,8 @@ def fits(sizes: dict[str, int]) -> list[dict[str, Any]]:
 
 
 SECTIONS = {"passes": passes, "fits": fits}
+SUMMARIES = {"passes": provenance.each("seconds")}
+CODE = {"passes": provenance.code("formats"), "fits": provenance.code("formats", "topics")}
 
 
 def _child(path: Path, k: int, refine: bool) -> dict[str, Any]:
@@ -114,12 +118,12 @@ def fit(path: str, k: int, refine: bool) -> dict[str, Any]:
     }
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Write the tables of the guide."""
     harness.write_between(harness.ROOT / "docs" / "files.md", f"benchmark:{NAME}", docs_tables(result))
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     if "fits" in result:
         rows = [
@@ -132,11 +136,12 @@ def docs_tables(result: dict[str, Any]) -> str:
             ]
             for r in result["fits"]
         ]
-        sizes = result["sizes"]
+        sizes = result.settings("fits")
         parts.append(
             f"`LatentDirichletAllocation({sizes['k']})` on {sizes['n']:,} documents, {sizes['d']:,} words, "
             f"{result['fits'][0]['nonzeros']:,} nonzeros:\n\n"
             + harness.markdown_table(["fit", "documents", "time", "processor time", "peak memory of the process"], rows)
+            + f"\n\n{result.told('fits')}"
         )
     if "passes" in result:
         rows = [
@@ -144,9 +149,8 @@ def docs_tables(result: dict[str, Any]) -> str:
             for r in result["passes"]
         ]
         parts.append(harness.markdown_table(["file", "bytes per nonzero", "one pass, per nonzero"], rows))
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
-    return "\n\n".join([*parts, f"By the clock, two cores. {env['processor']}, Python {env['python']}, {versions}."])
+        parts.append(result.told("passes"))
+    return "\n\n".join([*parts, "By the clock, two cores.", result.machines()])
 
 
 if __name__ == "__main__":

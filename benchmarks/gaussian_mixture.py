@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result, Section
 from odeco import GaussianMixture, simulate
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule
@@ -23,6 +25,7 @@ N, HELD_OUT = 100_000, 20_000
 SETTINGS = [(50, 10, 8.0, False), (100, 20, 6.0, True), (100, 20, 3.5, True), (200, 30, 3.5, True)]
 # The constants of the method were chosen on seeds 0 to 9 and 1000 to 1062: figures come from others.
 FIRST_SEED = 100
+NAMES = ("odeco", "n_init=1", "n_init=10")
 SAME_OPTIMUM = 0.002  # nats per sample of held-out likelihood: the tolerance that was asked for
 # Data sets on which fits are timed; ten starts, which take a minute or three, are timed on the first alone.
 TIMED_SEEDS = 3
@@ -79,32 +82,34 @@ def _spherical(quick: bool) -> list[dict[str, Any]]:
 
 
 def _beside(d: int, k: int, separation: float, differ: bool, kind: str, quick: bool) -> dict[str, Any]:
-    """Mean gaps, median seconds, and medians over data sets of how many times odeco's a peer takes."""
+    """Gaps and seconds on each data set."""
     n, seeds = N // 4 if quick else N, 1 if quick else TIMED_SEEDS
     row: dict[str, Any] = {"n": n, "d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
-    names = ("odeco", "n_init=1", "n_init=10")
-    gaps, times = ({name: [] for name in names} for _ in range(2))
+    gaps, times = ({name: [] for name in NAMES} for _ in range(2))
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         x, truth = draw(n + HELD_OUT, d, k, separation, differ, seed, diagonal=kind == "diag")
         train, test = x[:n], x[n:]
         best = from_truth(train, truth, kind).score(test)
         fit("odeco", train[: n // 8], k, kind, 0)  # warms up caches
-        for name in names if seed == FIRST_SEED else names[:2]:
+        for name in NAMES if seed == FIRST_SEED else NAMES[:2]:
             model, seconds = timed(name, train, k, kind, seed)
             times[name].append(seconds)
             gaps[name].append(float(model.score(test)) - best)
-    for name in names:
-        row[f"{name} gap"], row[f"{name} seconds"] = float(np.mean(gaps[name])), float(np.median(times[name]))
+    return row | {"gaps": gaps, "times": times}
+
+
+def _compared(row: dict[str, Any]) -> dict[str, Any]:
+    """Mean gaps, median seconds, and medians over data sets of how many times odeco's a peer takes."""
+    figures, times = {}, row["times"]
+    for name in NAMES:
         ratios = [theirs / ours for theirs, ours in zip(times[name], times["odeco"], strict=False)]
-        row[f"{name} ratio"] = float(np.median(ratios))
-    return row
+        figures[f"{name} gap"] = float(np.mean(row["gaps"][name]))
+        figures[f"{name} seconds"], figures[f"{name} ratio"] = float(np.median(times[name])), float(np.median(ratios))
+    return row | figures
 
 
 def _optima(quick: bool) -> list[dict[str, Any]]:
-    """The share of data sets that end at the better of both methods' optima, and at the best one known.
-
-    The best one known is the best of both and of EM from the true parameters.
-    """
+    """Held-out scores of both methods and of EM from the true parameters on many data sets."""
     rows = []
     for d, k, separation, differ in SETTINGS[: 2 if quick else None]:
         seeds = 2 if quick else 20
@@ -114,19 +119,27 @@ def _optima(quick: bool) -> list[dict[str, Any]]:
             scores["truth"].append(from_truth(x[:N], parameters, "spherical").score(x[N:]))
             for name in ("odeco", "n_init=1"):
                 scores[name].append(float(fit(name, x[:N], k, "spherical", seed).score(x[N:])))
-        ours, peer, truth = (np.array(scores[name]) for name in ("odeco", "n_init=1", "truth"))
-        best = np.maximum(np.maximum(ours, peer), truth)
-        rows.append(
-            {"d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
-            | {"odeco": float(np.mean(ours >= np.maximum(ours, peer) - SAME_OPTIMUM))}
-            | {"n_init=1": float(np.mean(peer >= np.maximum(ours, peer) - SAME_OPTIMUM))}
-            | {"odeco of truth": float(np.mean(ours >= best - SAME_OPTIMUM)), "worst": float((ours - best).min())}
-            | {
-                "n_init=1 of truth": float(np.mean(peer >= best - SAME_OPTIMUM)),
-                "worst peer": float((peer - best).min()),
-            }
-        )
+        row = {"d": d, "k": k, "separation": separation, "differ": differ, "seeds": seeds}
+        rows.append(row | {"scores": scores})
     return rows
+
+
+def _reached(row: dict[str, Any]) -> dict[str, Any]:
+    """The share of data sets that end at the better of both methods' optima, and at the best one known.
+
+    The best one known is the best of both and of EM from the true parameters.
+    """
+    ours, peer, truth = (np.array(row["scores"][name]) for name in ("odeco", "n_init=1", "truth"))
+    better = np.maximum(ours, peer)
+    best = np.maximum(better, truth)
+    return row | {
+        "odeco": float(np.mean(ours >= better - SAME_OPTIMUM)),
+        "n_init=1": float(np.mean(peer >= better - SAME_OPTIMUM)),
+        "odeco of truth": float(np.mean(ours >= best - SAME_OPTIMUM)),
+        "worst": float((ours - best).min()),
+        "n_init=1 of truth": float(np.mean(peer >= best - SAME_OPTIMUM)),
+        "worst peer": float((peer - best).min()),
+    }
 
 
 def _diagonal(quick: bool) -> list[dict[str, Any]]:
@@ -139,10 +152,10 @@ def _growth(quick: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"n": [], "d": []}
     for n in GROWTH_N[: 3 if quick else None]:
         x, _ = draw(n, 50, 10, 5.0, True, FIRST_SEED)
-        result["n"].append({"n": n, "seconds": harness.seconds(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
+        result["n"].append({"n": n, "seconds": harness.times(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
     for d in GROWTH_D[: 3 if quick else None]:
         x, _ = draw(20_000, d, 10, 8.0, True, FIRST_SEED)
-        result["d"].append({"d": d, "seconds": harness.seconds(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
+        result["d"].append({"d": d, "seconds": harness.times(lambda x=x: fit("odeco", x, 10, "spherical", 0), 3)})
     return result
 
 
@@ -161,7 +174,7 @@ def _moments(quick: bool) -> list[dict[str, Any]]:
                 model = GaussianMixture(10, route=route, refine=refine, random_state=0).fit(x)
             found = match_components(model.means_.T, means.T).errors
             errors.append(float(np.sqrt(np.mean(found**2 * weights * N / (50 * variances)))))
-        rows.append({"method": route, "refine": refine or "None", "error": float(np.median(errors))})
+        rows.append({"method": route, "refine": refine or "None", "error": errors})
     return rows
 
 
@@ -172,19 +185,24 @@ SECTIONS: dict[str, Callable[[bool], Any]] = {
     "growth": _growth,
     "moments": _moments,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "spherical": lambda rows: [*map(_compared, rows)],
+    "optima": lambda rows: [*map(_reached, rows)],
+    "diagonal": lambda rows: [*map(_compared, rows)],
+    "growth": lambda axes: {axis: provenance.each("seconds")(rows) for axis, rows in axes.items()},
+    "moments": provenance.each("error"),
+}
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`."""
-    environment = harness.environment(["odeco", "numpy", "scipy", "scikit-learn"])
-    result: dict[str, Any] = {"quick": quick, "environment": environment}
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
+    packages = ["numpy", "scipy", "scikit-learn"]
     with harness.one_thread():
-        for name in harness.choose(SECTIONS, only):
-            result[name] = SECTIONS[name](quick)
-    return result
+        return provenance.measure(measurements, only, packages, lambda name: provenance.code("spheres"), quick=quick)
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of the docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "mixtures.md", f"benchmark:{NAME}", docs_tables(result))
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
@@ -192,7 +210,7 @@ def report(result: dict[str, Any]) -> None:
         _draw(result["growth"])
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     """Time beside the ten starts that scikit-learn needs, and how often one fit is enough."""
     rows = [
         [
@@ -210,20 +228,21 @@ def readme_table(result: dict[str, Any]) -> str:
         f"\n\nSpheres, n = {N:,}, one thread for everyone. Gap: held-out log-likelihood per sample less that of EM "
         f"from the true parameters; best optimum: share of {result['optima'][0]['seeds']} data sets within "
         f"{SAME_OPTIMUM} of the best known. More in [docs/mixtures.md](docs/mixtures.md)."
+        f"\n\n{result.told('spherical', 'optima')}"
     )
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     """The tables of the sections that were measured."""
     tables = {"spherical": _beside_table, "diagonal": _beside_table, "optima": _optima_table, "growth": _growth_table}
     parts = [
-        f"{TITLES[name]}\n\n{tables.get(name, _moments_table)(result[name])}" for name in SECTIONS if name in result
+        f"{TITLES[name]}\n\n{tables.get(name, _moments_table)(result[name])}\n\n{result.told(name)}"
+        for name in SECTIONS
+        if name in result
     ]
     if "growth" in result:
         parts.append("![Seconds against n and d](figures/gaussian-mixture-growth.png)")
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    return "\n\n".join([*parts, f"{env['processor']}, Python {env['python']}, {versions}."])
+    return "\n\n".join([*parts, result.machines()])
 
 
 TITLES = {
@@ -254,23 +273,22 @@ def _setting(row: dict[str, Any]) -> list[str]:
 
 
 def _beside_table(rows: list[dict[str, Any]]) -> str:
-    names = ("odeco", "n_init=1", "n_init=10")
     header = [
         "d",
         "k",
         "separation",
         "variances",
-        *(f"gap, {name}" for name in names),
-        *(f"s, {name}" for name in names),
+        *(f"gap, {name}" for name in NAMES),
+        *(f"s, {name}" for name in NAMES),
     ]
     header += ["faster than n_init=1", "than n_init=10"]
     lines = []
     for row in rows:
         lines.append(
             _setting(row)
-            + [f"{row[f'{name} gap']:.4f}" for name in names]
-            + [f"{row[f'{name} seconds']:.2f}" for name in names]
-            + [f"{_ratio(row, name):.1f}x" for name in names[1:]]
+            + [f"{row[f'{name} gap']:.4f}" for name in NAMES]
+            + [f"{row[f'{name} seconds']:.2f}" for name in NAMES]
+            + [f"{_ratio(row, name):.1f}x" for name in NAMES[1:]]
         )
     return harness.markdown_table(header, lines) + (
         f"\n\nn = {rows[0]['n']:,}; mean gaps and median times over {rows[0]['seeds']} data set"

@@ -1,16 +1,14 @@
-"""What every benchmark needs: a clock, the machine's limits, result files, and tables written from them."""
+"""What every benchmark needs: a clock, the machine's limits, tables and figures."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures"
 
 
-def seconds(function: Callable[[], Any], repeats: int = 5) -> float:
-    """The median of several runs after one that warms up caches (and compiles, where anything compiles)."""
+def times(function: Callable[[], Any], repeats: int = 5) -> list[float]:
+    """Seconds of several runs after one that warms up caches (and compiles, where anything compiles)."""
     function()
-    return float(np.median([once(function) for _ in range(repeats)]))
+    return [once(function) for _ in range(repeats)]
 
 
 def once(function: Callable[[], Any]) -> float:
@@ -61,17 +58,17 @@ def one_thread() -> Iterator[None]:
             os.environ["ODECO_NUM_THREADS"] = before
 
 
-def gemm_speed(dtype: Any, size: int = 1200) -> float:
-    """Flops per second of a square matrix product, median of several: the limit that other figures are shares of."""
+def gemm_speeds(dtype: Any, size: int = 1200) -> list[float]:
+    """Flops per second of several square matrix products: their median is what other figures are shares of."""
     a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(dtype)
-    return 2.0 * size**3 / seconds(lambda: a @ b, 9)
+    return [2.0 * size**3 / spent for spent in times(lambda: a @ b, 9)]
 
 
-def memory_speed(size: int = 20_000_000, dtype: Any = np.float64) -> float:
-    """Bytes per second of a sum of two long arrays into a third, reads and writes counted: the other limit."""
+def memory_speeds(size: int = 20_000_000, dtype: Any = np.float64) -> list[float]:
+    """Bytes per second of sums of two long arrays into a third, reads and writes counted: the other limit."""
     a, b = np.ones(size, dtype), np.ones(size, dtype)
     out = np.empty_like(a)
-    return 3.0 * a.nbytes / seconds(lambda: np.add(a, b, out=out), 5)
+    return [3.0 * a.nbytes / spent for spent in times(lambda: np.add(a, b, out=out), 5)]
 
 
 def child(module: str, *arguments: Any, cache: str | None = None) -> Any:
@@ -83,52 +80,6 @@ def child(module: str, *arguments: Any, cache: str | None = None) -> Any:
     command = [sys.executable, "-m", module, *map(str, arguments)]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables).stdout
     return json.loads(output.strip().splitlines()[-1])
-
-
-def environment(packages: Iterable[str]) -> dict[str, Any]:
-    """Versions and processor; no host name, no path."""
-    return {
-        "python": platform.python_version(),
-        "processor": _processor(),
-        "packages": {name: version(name) for name in dict.fromkeys(["odeco", *packages])},
-    }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def save(name: str, result: dict[str, Any]) -> Path:
-    """Write a result file; tables are made from it and from nothing else."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    return path
-
-
-def load(name: str) -> dict[str, Any]:
-    """Read a result file."""
-    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
-    return loaded
-
-
-def stored(name: str) -> dict[str, Any]:
-    """What there is of a result file, nothing where there is none."""
-    return load(name) if (RESULTS / f"{name}.json").exists() else {}
-
-
-def choose(sections: Iterable[str], only: Iterable[str] | None) -> list[str]:
-    """The sections to measure, in their own order: all, or `only` some."""
-    known = list(sections)
-    unknown = sorted(set(only or []) - set(known))
-    if unknown:
-        raise ValueError(f"no section {', '.join(unknown)}; there are {', '.join(known)}.")
-    return [name for name in known if only is None or name in only]
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

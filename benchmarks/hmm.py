@@ -8,12 +8,14 @@ from __future__ import annotations
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result, Section
 from odeco import CategoricalHMM, MomentWarning
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
@@ -35,13 +37,17 @@ TEXT = harness.ROOT / "examples" / "data" / "moby_dick.txt"
 GROWTH = (100_000, 1_000_000, 3_000_000, 10_000_000)
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`; `quick` takes small cases."""
-    packages = ["odeco", "numpy", "scipy", "scikit-learn", "numba", "hmmlearn"]
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    packages = ["numpy", "scipy", "scikit-learn", "numba", "hmmlearn"]
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
     with harness.one_thread():  # as many as hmmlearn uses
         _warm_up()
-        return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+        return provenance.measure(measurements, only, packages, _code, quick=quick)
+
+
+def _code(section: str) -> tuple[str, ...]:
+    return provenance.code("measurements" if section == "gaussian" else "symbols")
 
 
 def _warm_up() -> None:
@@ -124,12 +130,17 @@ def _characters(quick: bool) -> list[dict[str, Any]]:
                 "n": len(x),
                 "odeco": model.score(x) / len(x),
                 "odeco seconds": seconds,
-                "hmmlearn best": max(scores),
-                "hmmlearn single": float(np.mean(scores)),
-                "hmmlearn seconds": float(np.mean([spent for _, spent in peers])),
+                "hmmlearn": scores,
+                "hmmlearn seconds": [spent for _, spent in peers],
             }
         )
     return rows
+
+
+def _starts(row: dict[str, Any]) -> dict[str, Any]:
+    """The best and the mean of hmmlearn's starts."""
+    scores, spent = row["hmmlearn"], float(np.mean(row["hmmlearn seconds"]))
+    return row | {"hmmlearn best": max(scores), "hmmlearn single": float(np.mean(scores)), "hmmlearn seconds": spent}
 
 
 def _gaussian(quick: bool) -> list[dict[str, Any]]:
@@ -151,7 +162,8 @@ def _scoring(quick: bool) -> list[dict[str, Any]]:
         for name in ("score", "predict", "predict_proba"):
             row: dict[str, Any] = {"k": k, "what": name}
             for who, it in (("odeco", model), ("hmmlearn", peer)):
-                row[who] = 1e9 * harness.seconds(lambda it=it, name=name, x=x: getattr(it, name)(x), 3) / n
+                spent = harness.times(lambda it=it, name=name, x=x: getattr(it, name)(x), 3)
+                row[who] = [1e9 * seconds / n for seconds in spent]
             rows.append(row)
     return rows
 
@@ -179,9 +191,13 @@ SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "scoring": _scoring,
     "growth": _growth,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "characters": lambda rows: [*map(_starts, rows)],
+    "scoring": provenance.each("odeco", "hmmlearn"),
+}
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of README and docs from a result file."""
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(harness.ROOT / "docs" / "hmm.md", f"benchmark:{NAME}", docs_tables(result))
@@ -201,7 +217,7 @@ def _summary(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     header = ["n, symbols, states", "odeco", "hmmlearn", "times as fast", "held-out gain per step", "at the optimum"]
     rows = []
     for case in result["categorical"]:
@@ -220,13 +236,13 @@ def readme_table(result: dict[str, Any]) -> str:
         "\n\n`CategoricalHMM` fitted once, hmmlearn with 100 passes from a random start; one thread for "
         "both, medians over the seeds. At "
         "the optimum: within 0.001 nats per step of Baum-Welch run from the true parameters. More in "
-        "[docs/hmm.md](docs/hmm.md)."
+        f"[docs/hmm.md](docs/hmm.md).\n\n{result.told('categorical')}"
     )
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = [
-        text
+        f"{make(result[name])}\n\n{result.told(name)}"
         for name, make in (
             ("categorical", _categorical_table),
             ("characters", _characters_table),
@@ -234,12 +250,9 @@ def docs_tables(result: dict[str, Any]) -> str:
             ("scoring", _scoring_table),
             ("growth", _growth_table),
         )
-        if (text := make(result[name]) if name in result else "")
+        if name in result
     ]
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    parts.append(f"One thread for both. {env['processor']}, Python {env['python']}, {versions}.")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "One thread for both.", result.machines()])
 
 
 def _categorical_table(cases: list[dict[str, Any]]) -> str:

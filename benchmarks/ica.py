@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
-from benchmarks import harness
+from benchmarks import harness, provenance
 from benchmarks.ica_bound import least_amari
+from benchmarks.provenance import Result, Section
 from odeco.metrics import amari
 from odeco.models.ica import ICA
 
@@ -80,13 +82,13 @@ def fit(method: str, x: Any, k: int, seed: int = 0) -> Any:
         return Picard(k, random_state=seed).fit(x)
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`, one BLAS thread; `quick` takes fewer seeds and leaves the long ones out."""
-    packages = ["odeco", "numpy", "scipy", "scikit-learn", "python-picard"]
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
+    packages = ["numpy", "scipy", "scikit-learn", "python-picard"]
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
     with harness.threads(1):
         fit("odeco", draw(5_000, 5, 5, 0.0, True, 0)[0], 5)  # compiles
-        return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+        return provenance.measure(measurements, only, packages, lambda name: provenance.code("signals"), quick=quick)
 
 
 def _accuracies(quick: bool) -> list[dict[str, Any]]:
@@ -103,8 +105,7 @@ def _accuracy(n_seeds: int, n: int, d: int, k: int, noise: float, isotropic: boo
         for method in METHODS:
             errors[method].append(100 * amari(fit(method, x, k).components_, mixing))
     row: dict[str, Any] = {"n": n, "d": d, "k": k, "noise": noise, "isotropic": isotropic, "seeds": n_seeds}
-    row["bound"] = float(np.median(bounds)) if bounds else None
-    return row | {method: float(np.median(errors[method])) for method in METHODS}
+    return row | {"bound": bounds} | errors
 
 
 def _speeds(quick: bool) -> list[dict[str, Any]]:
@@ -118,7 +119,7 @@ def _speed(noise: float, isotropic: bool) -> dict[str, Any]:
     for _ in range(9):
         for method in METHODS:
             times[method].append(harness.once(lambda method=method: fit(method, x, 10)))
-    return {"noise": noise, "isotropic": isotropic} | {m: float(np.median(times[m][1:])) for m in METHODS}
+    return {"noise": noise, "isotropic": isotropic} | {method: spent[1:] for method, spent in times.items()}
 
 
 def _rate(quick: bool) -> list[dict[str, Any]]:
@@ -158,7 +159,7 @@ def _voices(quick: bool) -> list[dict[str, Any]]:
             ratios["odeco"].append(mean_sinr(ours.components_, mixing, added))
             ratios["odeco, sinr"].append(mean_sinr(ours.sinr_components_, mixing, added))
             ratios["FastICA"].append(mean_sinr(fit("FastICA", x, 9).components_, mixing, added))
-        rows.append({"d": d, "noise": noise} | {name: float(np.mean(values)) for name, values in ratios.items()})
+        rows.append({"d": d, "noise": noise} | ratios)
     return rows
 
 
@@ -177,16 +178,22 @@ SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "growth": _growth,
     "voices": _voices,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "accuracy": provenance.each(*METHODS, "bound"),
+    "speed": provenance.each(*METHODS),
+    "rate": provenance.each(*METHODS),
+    "voices": provenance.each("odeco", "odeco, sinr", "FastICA", how=np.mean),
+}
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of README and docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(harness.ROOT / "docs" / "ica.md", f"benchmark:{NAME}", docs_tables(result))
     _draw(result)
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     header = ["noise", "odeco", "FastICA", "picard", "odeco / better peer"]
     rows = [
         [f"{r['noise']:g}{'' if r['noise'] == 0 else _kind(r)}", *(f"{r[m]:.2f}" for m in METHODS), f"{_ratio(r):.2f}"]
@@ -197,7 +204,7 @@ def readme_table(result: dict[str, Any]) -> str:
     return harness.markdown_table(header, rows) + (
         f"\n\nAmari distance x 100, median of {result['accuracy'][0]['seeds']} seeds; n = 100,000, d = k = 10, four "
         f"kinds of sources. {min(faster):.1f} to {max(faster):.1f} times as fast as the faster peer. More in "
-        "[docs/ica.md](docs/ica.md)."
+        f"[docs/ica.md](docs/ica.md).\n\n{result.told('accuracy', 'speed')}"
     )
 
 
@@ -209,7 +216,7 @@ def _ratio(row: dict[str, Any]) -> float:
     return float(row["odeco"] / min(row["FastICA"], row["picard"]))
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     titles = {
         "accuracy": "Amari distance x 100, median over {seeds} seeds",
         "speed": "Seconds of a fit, n = 100,000, d = k = 10, one BLAS thread",
@@ -225,14 +232,11 @@ def docs_tables(result: dict[str, Any]) -> str:
         "voices": _voices_table,
     }
     parts = [
-        f"{title.format(seeds=rows[0].get('seeds'))}:\n\n{tables[name](rows)}"
+        f"{title.format(seeds=rows[0].get('seeds'))}:\n\n{tables[name](rows)}\n\n{result.told(name)}"
         for name, title in titles.items()
         if (rows := result.get(name))
     ]
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
-    parts.append(f"Peers at their defaults. {env['processor']}, Python {env['python']}, {versions}.")
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "Peers at their defaults.", result.machines()])
 
 
 def _accuracy_table(rows: list[dict[str, Any]]) -> str:
@@ -298,7 +302,7 @@ def _voices_table(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _draw(result: dict[str, Any]) -> None:
+def _draw(result: Result) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.8), layout="constrained")

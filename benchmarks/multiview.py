@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result, Section
 from odeco import DawidSkene, MultiViewMixture, simulate
 from odeco.metrics import match_components
 from odeco.models._crowd_moments import align_classes, majority_parameters
@@ -38,11 +40,13 @@ GROWTH_N = (10_000, 20_000, 40_000, 80_000)
 GROWTH_D = (2_000, 6_000, 18_000)
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`; `quick` takes fewer seeds and sizes."""
-    packages = ["odeco", "numpy", "scipy", "scikit-learn"]
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(packages)}
-    return result | {name: SECTIONS[name](quick) for name in harness.choose(SECTIONS, only)}
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
+    crowd, views = provenance.code("crowd", "views"), provenance.code("views")
+    packages = ["numpy", "scipy", "scikit-learn"]
+    measured = {name: crowd if name in ("real", "crowds") else views for name in SECTIONS}
+    return provenance.measure(measurements, only, packages, measured.__getitem__, quick=quick)
 
 
 def vote_and_em(labels: Any, k: int) -> tuple[Any, Any]:
@@ -80,8 +84,8 @@ def _real(quick: bool) -> list[dict[str, Any]]:
                 "seeds": n_seeds,
                 "majority": float(np.mean(votes != expected)),
                 "em": float(np.mean(em != expected)),
-                "worst": max(wrong),
-                "seconds": harness.seconds(lambda crowd=crowd: DawidSkene(2, random_state=0).fit(crowd), 3),
+                "wrong": wrong,
+                "seconds": harness.times(lambda crowd=crowd: DawidSkene(2, random_state=0).fit(crowd), 3),
             }
         )
     return rows
@@ -128,7 +132,7 @@ def _crowd(
         for name, classes in (("majority", votes), ("em", em), ("odeco", ours), ("known", known)):
             wrong[name].append(float(np.mean(classes != drawn.truth)))
     row = {"n": n, "workers": n_workers, "k": k, "share": share, "spammers": spam, "adversaries": adverse}
-    return row | {"seeds": n_seeds} | {name: float(np.mean(values)) for name, values in wrong.items()}
+    return row | {"seeds": n_seeds} | wrong
 
 
 def _views(quick: bool) -> list[dict[str, Any]]:
@@ -165,12 +169,16 @@ def _views_case(n_seeds: int, n: int, k: int, d: int, size: float) -> dict[str, 
                 seconds = harness.once(lambda fit=fit, results=results: results.append(fit()))
             error = match_components(np.hstack(results[0]).T, np.hstack(means).T).largest / np.sqrt(3 * d)
             found[name].append((error, seconds))
-    row: dict[str, Any] = {"n": n, "k": k, "d": d, "size": size, "seeds": n_seeds}
-    for name, values in found.items():
+    return {"n": n, "k": k, "d": d, "size": size, "seeds": n_seeds, "errors and seconds": found}
+
+
+def _found(row: dict[str, Any]) -> dict[str, Any]:
+    figures: dict[str, float] = {}
+    for name, values in row["errors and seconds"].items():
         errors, seconds = np.array(values).T
-        row |= {f"{name} found": float(np.mean(errors < 0.25)), f"{name} error": float(np.median(errors))}
-        row[f"{name} seconds"] = float(np.median(seconds))
-    return row
+        figures |= {f"{name} found": float(np.mean(errors < 0.25)), f"{name} error": float(np.median(errors))}
+        figures[f"{name} seconds"] = float(np.median(seconds))
+    return row | figures
 
 
 def draw_words(n: int, d: int, k: int, seed: int, length: int = 20) -> list[Any]:
@@ -198,7 +206,7 @@ def _growth_d(quick: bool) -> list[dict[str, Any]]:
 
 
 def _growth(n: int, d: int) -> dict[str, Any]:
-    """Seconds of a fit on three sparse views, the best of three runs: other work on the machine only adds."""
+    """Seconds of three fits on three sparse views; the best is shown: other work on the machine only adds."""
     views = draw_words(n, d, 10, 0)
     models: list[Any] = []
     with warnings.catch_warnings():
@@ -207,7 +215,7 @@ def _growth(n: int, d: int) -> dict[str, Any]:
             harness.once(lambda: models.append(MultiViewMixture(10, random_state=0, max_iter=5, tol=0).fit(views)))
             for _ in range(3)
         ]
-    return {"n": n, "d": d, "seconds": min(times)}
+    return {"n": n, "d": d, "seconds": times}
 
 
 SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
@@ -217,16 +225,23 @@ SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "growth n": _growth_n,
     "growth d": _growth_d,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "real": lambda rows: [row | {"worst": max(row["wrong"])} for row in provenance.each("seconds")(rows)],
+    "crowds": provenance.each("majority", "em", "odeco", "known", how=np.mean),
+    "views": lambda rows: [*map(_found, rows)],
+    "growth n": provenance.each("seconds", how=min),
+    "growth d": provenance.each("seconds", how=min),
+}
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of the docs and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "multiview.md", f"benchmark:{NAME}", docs_tables(result))
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     _draw(result)
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     """Real crowds alone."""
     rows = [
         [
@@ -239,30 +254,32 @@ def readme_table(result: dict[str, Any]) -> str:
     ]
     header = ["crowd", "items", "labels", "majority vote", "EM from votes", "odeco, worst of its seeds"]
     return harness.markdown_table(header, rows) + (
-        "\n\nLabels that are wrong, of real crowds. More in [docs/multiview.md](docs/multiview.md)."
+        "\n\nLabels that are wrong, of real crowds. More in [docs/multiview.md](docs/multiview.md).\n\n"
+        f"{result.told('real')}"
     )
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     if real := result.get("real"):
         parts.append(f"Label error on real crowds, `DawidSkene(2)` at {real[0]['seeds']} seeds:\n\n{_real_table(real)}")
+        parts.append(result.told("real"))
     if crowds := result.get("crowds"):
         parts.append(f"Label error on simulated crowds, mean of {crowds[0]['seeds']} seeds:\n\n{_crowds_table(crowds)}")
+        parts.append(result.told("crowds"))
     if views := result.get("views"):
         parts.append(
             f"Gaussian views, {views[0]['seeds']} seeds: share of seeds that found all components (largest error of a "
             "mean below 0.25 noise deviations per column), median of that error, seconds:\n\n" + _views_table(views)
         )
+        parts.append(result.told("views"))
     if growth := [row for name in ("growth n", "growth d") for row in result.get(name, [])]:
         parts.append(
             "Growth, three sparse views of 20 words, k = 10, five EM steps, best of three runs:\n\n"
             + _growth_table(growth)
         )
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    parts.append(f"Seeds from {FIRST_SEED} on. {env['processor']}, Python {env['python']}, {versions}.")
-    return "\n\n".join(parts)
+        parts.append(result.told("growth n", "growth d"))
+    return "\n\n".join([*parts, f"Seeds from {FIRST_SEED} on.", result.machines()])
 
 
 def _real_table(rows: list[dict[str, Any]]) -> str:
@@ -324,7 +341,7 @@ def _growth_table(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _draw(result: dict[str, Any]) -> None:
+def _draw(result: Result) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")

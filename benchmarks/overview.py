@@ -11,18 +11,20 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, provenance
 from benchmarks.cases import CASES, Case, use_threads
 from benchmarks.memory import peak_above
+from benchmarks.provenance import Result, Section
 
 NAME = "overview"
 PEERS = ["scikit-learn", "tensorly", "pyttb", "tomotopy", "gensim", "hmmlearn", "stepmix", "python-picard", "crowd-kit"]
-PACKAGES = ["odeco", "numpy", "scipy", "numba", *PEERS]
+PACKAGES = ["numpy", "scipy", "numba", *PEERS]
 FIRST_SEED = 300  # no constant was chosen on these
 SEEDS = 5
 # Of the slowest peers, on how many seeds: they are the same data sets, from the first on.
@@ -38,12 +40,10 @@ FEWER = {
 }
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All cases, or some `only`."""
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(PACKAGES)}
-    for name in harness.choose(CASES, only):
-        result[name] = _case(name, quick)
-    return result
+    measurements = {name: partial(_case, name, quick) for name in CASES}
+    return provenance.measure(measurements, only, PACKAGES, provenance.code, quick=quick)
 
 
 def _case(name: str, quick: bool) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     for name, case in CASES.items():
         if name not in result:
@@ -165,11 +165,12 @@ def docs_tables(result: dict[str, Any]) -> str:
         threads = "one thread" if measured["threads"] == 1 else f"{measured['threads']} threads"
         sizes = " x ".join(f"{size:,}" for size in measured["sizes"])
         direction = "lower" if case.lower else "higher"
-        parts.append(f"**{case.title}** ({sizes}; {threads} for everybody; {direction} is better)\n\n{table}")
+        head = f"**{case.title}** ({sizes}; {threads} for everybody; {direction} is better)"
+        parts.append(f"{head}\n\n{table}\n\n{result.told(name)}")
     return "\n\n".join([*parts, _compile_table(result), _notes(result)])
 
 
-def _compile_table(result: dict[str, Any]) -> str:
+def _compile_table(result: Result) -> str:
     rows = [
         [
             case.title.split(":")[0],
@@ -191,21 +192,18 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2g} s"
 
 
-def _notes(result: dict[str, Any]) -> str:
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    where = "after the other fits" if result.get("quick") else "in its own process"
+def _notes(result: Result) -> str:
+    where = "after the other fits" if any(s.quick for s in result.sections.values()) else "in its own process"
     return (
         "Medians over data sets; of others, by how much their quality differs from odeco's and the ratio of times, "
         "both on the same data sets. Best optimum: quality within the tolerance of the best that anybody reached on a "
         "data set; of as many as the contender ran on. Peak memory: of one fit, "
         f"{where}, above what the process holds with the data loaded (processes that gensim and scikit-learn start are "
-        "not counted). Made by `python -m benchmarks overview`. "
-        f"{env['processor']}, Python {env['python']}, {versions}."
+        f"not counted). Made by `python -m benchmarks overview`.\n\n{result.machines()}"
     )
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     """The peer of each model that came closest in quality, or was faster than the others where several did."""
     rows = []
     for name, case in CASES.items():
@@ -242,7 +240,7 @@ def readme_table(result: dict[str, Any]) -> str:
     return harness.markdown_table(header, rows) + (
         "\n\nThe peer with the best quality in each row, on the same data with the same threads, compilation apart; "
         f"lower is better for {_lower()}. "
-        "Everybody, peak memory and compilation: [docs/benchmarks.md](docs/benchmarks.md)."
+        f"Everybody, peak memory and compilation: [docs/benchmarks.md](docs/benchmarks.md).\n\n{result.told()}"
     )
 
 
@@ -250,7 +248,7 @@ def _lower() -> str:
     return ", ".join(dict.fromkeys(case.measure for case in CASES.values() if case.lower))
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of README and docs from a result file."""
     harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))

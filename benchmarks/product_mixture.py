@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, provenance
 from benchmarks.best_known import LATENT_CLASSES, REACHED
+from benchmarks.provenance import Result, Section
 from odeco import ProductMixture
 from odeco.metrics import match_components
 
@@ -76,18 +78,13 @@ def stepmix(k: int, kind: str, n_init: int, seed: int) -> Any:
     return StepMix(k, measurement=kind, n_init=n_init, random_state=seed, progress_bar=0, verbose=0)
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All measurements, or some sections `only`; one thread for everyone."""
-    os.environ["ODECO_NUM_THREADS"] = "1"
-    result: dict[str, Any] = {
-        "quick": quick,
-        "environment": harness.environment(["odeco", "numpy", "scipy", "scikit-learn", "stepmix"]),
-    }
-    with harness.threads(1):
+    measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
+    packages, measured = ["numpy", "scipy", "scikit-learn", "stepmix"], provenance.code("latent classes")
+    with harness.one_thread():
         fit_quietly(ProductMixture(2, random_state=0), np.random.default_rng(0).integers(2, size=(3000, 20)))
-        for name in harness.choose(SECTIONS, only):
-            result[name] = SECTIONS[name](quick)
-    return result
+        return provenance.measure(measurements, only, packages, lambda name: measured, quick=quick)
 
 
 def _latent(quick: bool) -> list[dict[str, Any]]:
@@ -156,10 +153,15 @@ def _real(quick: bool) -> list[dict[str, Any]]:
                 model, seconds = fit_quietly(make(k, seed), X)
                 values.append(len(X) * float(model.score(X)))
                 times.append(seconds)
-            reached = int(np.sum(np.array(values) > best - REACHED))
-            row = {"data": name, "k": k, "best": best, "peer": peer, "reached": reached, "seeds": n_seeds}
-            rows.append(row | {"worst": min(values), "seconds": float(np.median(times))})
+            row = {"data": name, "k": k, "best": best, "peer": peer, "seeds": n_seeds}
+            rows.append(row | {"log-likelihoods": values, "seconds": times})
     return rows
+
+
+def _reached(row: dict[str, Any]) -> dict[str, Any]:
+    values = row["log-likelihoods"]
+    reached = sum(value > row["best"] - REACHED for value in values)
+    return row | {"reached": reached, "worst": min(values), "seconds": float(np.median(row["seconds"]))}
 
 
 def _growth(quick: bool) -> list[dict[str, Any]]:
@@ -198,9 +200,10 @@ SECTIONS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "gaussian": _gaussian,
     "latent": _latent,
 }
+SUMMARIES: dict[str, Callable[[Any], Any]] = {"real": lambda rows: [*map(_reached, rows)]}
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Tables of the guide (and of the README where it has a place for one), and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / f"{NAME}.md", f"benchmark:{NAME}", docs_tables(result))
     readme = harness.ROOT / "README.md"
@@ -209,11 +212,11 @@ def report(result: dict[str, Any]) -> None:
     _draw(result)
 
 
-def readme_table(result: dict[str, Any]) -> str:
+def readme_table(result: Result) -> str:
     return _latent_table(result)
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     parts = []
     if result.get("latent"):
         parts.append(_latent_table(result))
@@ -224,20 +227,17 @@ def docs_tables(result: dict[str, Any]) -> str:
     if result.get("growth"):
         rows = [[f"{r['n']:,}", f"{r['d']:,}", f"{r['seconds']:.2f} s", f"{r['error']:.4f}"] for r in result["growth"]]
         table = harness.markdown_table(["n", "d", "seconds", "error of the probabilities"], rows)
-        parts.append(f"Growth with rows and columns, Bernoulli, k = 5:\n\n{table}")
+        parts.append(f"Growth with rows and columns, Bernoulli, k = 5:\n\n{table}\n\n{result.told('growth')}")
     if result.get("missing"):
         rows = [
             [f"{r['n']:,}", f"{r['missing']:.0%}", f"{r['moments']:.4f}", f"{r['refined']:.4f}"]
             for r in result["missing"]
         ]
         table = harness.markdown_table(["n", "missing", "error, moments alone", "error, with EM"], rows)
-        parts.append(f"Values missing completely at random, Bernoulli, d = 50, k = 5:\n\n{table}")
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    parts.append(
-        f"Peers at their defaults, one thread for everyone. {env['processor']}, Python {env['python']}, {versions}."
-    )
-    return "\n\n".join(parts)
+        parts.append(
+            f"Values missing completely at random, Bernoulli, d = 50, k = 5:\n\n{table}\n\n{result.told('missing')}"
+        )
+    return "\n\n".join([*parts, "Peers at their defaults, one thread for everyone.", result.machines()])
 
 
 def _peer_rows(rows: list[dict[str, Any]], value: str) -> list[list[str]]:
@@ -253,7 +253,7 @@ def _peer_rows(rows: list[dict[str, Any]], value: str) -> list[list[str]]:
     return table
 
 
-def _latent_table(result: dict[str, Any]) -> str:
+def _latent_table(result: Result) -> str:
     parts = []
     for kind in ("bernoulli", "categorical"):
         rows = [r for r in result["latent"] if r["kind"] == kind]
@@ -264,17 +264,18 @@ def _latent_table(result: dict[str, Any]) -> str:
             f"{kind.capitalize()}, n = {N_TRAIN:,}, {size}; gap = held-out log-likelihood per row less the true "
             f"model's:\n\n{table}"
         )
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, result.told("latent")])
 
 
-def _gaussian_table(result: dict[str, Any]) -> str:
+def _gaussian_table(result: Result) -> str:
     rows = result["gaussian"]
     header = ["", "seeds", "held-out score (median)", "(worst)", "seconds", "times odeco's"]
     size = f"n = {rows[0]['n']:,}, d = {rows[0]['d']}, k = {rows[0]['k']}"
-    return f"Gaussian columns, {size}:\n\n{harness.markdown_table(header, _peer_rows(rows, 'score'))}"
+    table = harness.markdown_table(header, _peer_rows(rows, "score"))
+    return f"Gaussian columns, {size}:\n\n{table}\n\n{result.told('gaussian')}"
 
 
-def _real_table(result: dict[str, Any]) -> str:
+def _real_table(result: Result) -> str:
     header = ["data", "k", "best known", "", "seeds that reach it", "worst", "seconds"]
     rows = [
         [
@@ -288,10 +289,12 @@ def _real_table(result: dict[str, Any]) -> str:
         ]
         for r in result["real"]
     ]
-    return f"Real tables, log-likelihood to {REACHED}:\n\n{harness.markdown_table(header, rows)}"
+    return (
+        f"Real tables, log-likelihood to {REACHED}:\n\n{harness.markdown_table(header, rows)}\n\n{result.told('real')}"
+    )
 
 
-def _draw(result: dict[str, Any]) -> None:
+def _draw(result: Result) -> None:
     from matplotlib.figure import Figure
 
     if not result.get("growth") or not result.get("missing"):

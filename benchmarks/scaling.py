@@ -9,13 +9,15 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import odeco
-from benchmarks import harness, stages
+from benchmarks import harness, provenance, stages
 from benchmarks.cases import CASES, use_threads
+from benchmarks.provenance import Result, Section
 from odeco import simulate
 
 NAME = "scaling"
@@ -117,19 +119,20 @@ SWEEPS: dict[str, Sweep] = {
 }
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """The sweeps and the stages, or `only` some of both."""
-    result: dict[str, Any] = {"quick": quick, "environment": harness.environment(["odeco", "numpy", "scipy", "numba"])}
-    chosen = harness.choose(["sweeps", "stages"], only)
-    for kind, names in (("sweeps", SWEEPS), ("stages", stages.STAGES)):
-        if kind in chosen:
-            some = list(names)[::3] if quick else names
-            result[kind] = {name: harness.child("benchmarks.scaling", kind, name, int(quick)) for name in some}
-    return result
+    measurements = {name: partial(_measure, name, quick) for name in ("sweeps", "stages")}
+    measured = provenance.code("tensor", "topics", "spheres", "latent classes", "symbols", "measurements", "signals")
+    return provenance.measure(measurements, only, ["numpy", "scipy", "numba"], lambda name: measured, quick=quick)
+
+
+def _measure(kind: str, quick: bool) -> dict[str, Any]:
+    names = list(SWEEPS if kind == "sweeps" else stages.STAGES)
+    return {name: harness.child("benchmarks.scaling", kind, name, int(quick)) for name in names[:: 3 if quick else 1]}
 
 
 def sweep(name: str, quick: bool) -> dict[str, Any]:
-    """By axis: its values (nonzeros for the length of documents), and the median seconds."""
+    """By axis: its values (nonzeros for the length of documents), and the seconds of each run."""
     draw, fit, base, axes = SWEEPS[name]
     if quick:
         base = base | {"n": base["n"] // 10} if "n" in base else base
@@ -140,7 +143,7 @@ def sweep(name: str, quick: bool) -> dict[str, Any]:
         for value in values:
             sizes = base | {axis: value}
             x = draw(**sizes)
-            seconds = harness.seconds(lambda x=x, k=sizes["k"]: _quietly(fit, x, k), 1 if quick else REPEATS)
+            seconds = harness.times(lambda x=x, k=sizes["k"]: _quietly(fit, x, k), 1 if quick else REPEATS)
             points.append({"value": int(x.nnz) if axis == "length" else value, "seconds": seconds})
         table["nonzeros" if axis == "length" else axis] = points
     return {"base": base, "axes": table}
@@ -155,30 +158,45 @@ def _quietly(fit: Callable[[Any, int], Any], x: Any, k: int) -> None:
 # Tables and figure
 
 
-def report(result: dict[str, Any]) -> None:
+def _medians(sweeps: dict[str, Any]) -> dict[str, Any]:
+    seconds = provenance.each("seconds")
+    return {
+        name: measured | {"axes": {axis: seconds(points) for axis, points in measured["axes"].items()}}
+        for name, measured in sweeps.items()
+    }
+
+
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "sweeps": _medians,
+    "stages": lambda tables: {name: stages.with_limits(measured) for name, measured in tables.items()},
+}
+
+
+def report(result: Result) -> None:
     """The tables and the figure of the docs from a result file."""
     harness.save_figure(harness.FIGURES / "scaling.png", lambda figure: draw_sweeps(result, figure))
     harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
 
 
-def docs_tables(result: dict[str, Any]) -> str:
-    env = result["environment"]
-    versions = ", ".join(f"{package} {number}" for package, number in env["packages"].items())
+def docs_tables(result: Result) -> str:
     parts = []
     if "sweeps" in result:
         parts.append(
             "Exponents of time, fitted over a range of 8 (one thread, a fixed number of refinement steps, the other "
-            f"sizes at their base):\n\n{_slopes(result['sweeps'])}\n\n![Seconds against sizes](figures/scaling.png)"
+            f"sizes at their base):\n\n{_slopes(result['sweeps'])}\n\n{result.told('sweeps')}\n\n"
+            "![Seconds against sizes](figures/scaling.png)"
         )
     for name, measured in result.get("stages", {}).items():
         parts.append(_stage_table(name, measured))
+    if "stages" in result:
+        parts.append(f"Stages: {result.told('stages')}")
     parts.append(
         "Limit: the larger of flops at the speed of a matrix product and bytes at the speed of memory, both measured "
         "in the same process with the same threads; a stage at 100 % could not be faster without doing less. Flops "
         "and bytes are those of the least work, counted in `benchmarks/stages.py`. "
-        f"Made by `python -m benchmarks scaling`. {env['processor']}, Python {env['python']}, {versions}."
+        "Made by `python -m benchmarks scaling`."
     )
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, result.machines()])
 
 
 def _slopes(sweeps: dict[str, Any]) -> str:
@@ -218,7 +236,7 @@ def _stage_table(name: str, measured: dict[str, Any]) -> str:
     return f"**{CASES[name].title}** ({sizes}; {threads}; {speeds})\n\n{harness.markdown_table(header, rows)}"
 
 
-def draw_sweeps(result: dict[str, Any], figure: Any) -> None:
+def draw_sweeps(result: Result, figure: Any) -> None:
     figure.set_size_inches(10, 6.4)
     axes = ("n", "nonzeros", "d", "k")
     lines: dict[str, Any] = {}

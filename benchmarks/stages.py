@@ -154,21 +154,28 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
         start = time.perf_counter()
         model = _fit(name, data)
         total = time.perf_counter() - start
-    speeds = {True: harness.gemm_speed(np.float32), False: harness.gemm_speed(np.float64)}
-    memory = harness.memory_speed(4_000_000 if quick else 20_000_000)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for stage in stages:
         flops, size = stage.work(data, model)
-        limit = max(flops / speeds[stage.single], size / memory)
-        rows.append(
-            {"stage": stage.label, "seconds": spent[stage.place], "flops": flops, "bytes": size, "limit": limit}
-        )
-    rest = total - sum(row["seconds"] for row in rows)
-    rows.append({"stage": "everything else", "seconds": rest, "flops": 0.0, "bytes": 0.0, "limit": 0.0})
+        row = {"stage": stage.label, "seconds": spent[stage.place], "flops": flops, "bytes": size}
+        rows.append(row | {"precision": "float32" if stage.single else "float64"})
     return {
         "sizes": list(sizes), "threads": case.threads, "seconds": total, "stages": rows,
-        "gemm float32": speeds[True], "gemm float64": speeds[False], "memory": memory,
+        "gemm float32": harness.gemm_speeds(np.float32), "gemm float64": harness.gemm_speeds(np.float64),
+        "memory": harness.memory_speeds(4_000_000 if quick else 20_000_000),
     }  # fmt: skip
+
+
+def with_limits(measured: dict[str, Any]) -> dict[str, Any]:
+    """The stages with their limits at the median speeds of the machine, and everything else."""
+    speeds = {name: float(np.median(measured[name])) for name in ("gemm float32", "gemm float64", "memory")}
+    rows = [
+        row | {"limit": max(row["flops"] / speeds[f"gemm {row['precision']}"], row["bytes"] / speeds["memory"])}
+        for row in measured["stages"]
+    ]
+    rest = measured["seconds"] - sum(row["seconds"] for row in rows)
+    rows.append({"stage": "everything else", "seconds": rest, "flops": 0.0, "bytes": 0.0, "limit": 0.0})
+    return measured | speeds | {"stages": rows}
 
 
 def _fit(name: str, data: Any) -> Any:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result, Section
 from odeco.datasets import state_of_the_union
 from odeco.text import Vectorizer
 
@@ -48,10 +50,11 @@ def documents(n: int, *, accents: bool = False) -> list[str]:
     return [passages[i].encode().decode() for i in order]
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All measurements, or some sections `only`; everything that both give is compared."""
-    sections = {name: _measure(name, quick) for name in harness.choose(SECTIONS, only)}
-    return {**sections, "quick": quick, "environment": harness.environment(["scikit-learn", "numba", "numpy"])}
+    measurements = {name: partial(_measure, name, quick) for name in SECTIONS}
+    packages = ["scikit-learn", "numba", "numpy"]
+    return provenance.measure(measurements, only, packages, lambda name: provenance.code("words"), quick=quick)
 
 
 def _measure(name: str, quick: bool) -> dict[str, Any]:
@@ -70,17 +73,25 @@ def _measure(name: str, quick: bool) -> dict[str, Any]:
             times.append([seconds for *seconds, _ in timed])
     counts = [matrix for *_, matrix in timed]
     equal = ours.vocabulary_ == theirs.vocabulary_ and (counts[0] != counts[1]).nnz == 0
-    (peer, peer_work), (own, own_work) = np.median(times, axis=0)
+    (peer, peer_work), (own, own_work) = np.moveaxis(times, 0, 2).tolist()
     return {
         "documents": len(texts),
         "megabytes": sum(len(text.encode()) for text in texts) / 1e6,
         "words": len(ours.vocabulary_),
-        "CountVectorizer": float(peer),
-        "Vectorizer": float(own),
-        "CountVectorizer work": float(peer_work),
-        "Vectorizer work": float(own_work),
+        "CountVectorizer": peer,
+        "Vectorizer": own,
+        "CountVectorizer work": peer_work,
+        "Vectorizer work": own_work,
         "equal": bool(equal),
     }
+
+
+def _medians(section: dict[str, Any]) -> dict[str, Any]:
+    timed = ("CountVectorizer", "Vectorizer", "CountVectorizer work", "Vectorizer work")
+    return provenance.each(*timed)([section])[0]
+
+
+SUMMARIES = dict.fromkeys(SECTIONS, _medians)
 
 
 def _timed(call: Callable[[list[str]], Any], texts: list[str]) -> tuple[float, float, Any]:
@@ -90,12 +101,12 @@ def _timed(call: Callable[[list[str]], Any], texts: list[str]) -> tuple[float, f
     return time.perf_counter() - start, time.process_time() - work, matrix
 
 
-def report(result: dict[str, Any]) -> None:
+def report(result: Result) -> None:
     """Write the tables of the guide."""
     harness.write_between(harness.ROOT / "docs" / "text.md", f"benchmark:{NAME}", docs_tables(result))
 
 
-def docs_tables(result: dict[str, Any]) -> str:
+def docs_tables(result: Result) -> str:
     rows = [
         [
             SECTIONS[name][0],
@@ -112,10 +123,8 @@ def docs_tables(result: dict[str, Any]) -> str:
     ]
     header = ["what", "documents", "text", "columns", "CountVectorizer", "Vectorizer"]
     header += ["times as fast", "times less work", "equal"]
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in sorted(env["packages"].items()))
     return (
-        f"{harness.markdown_table(header, rows)}\n\nMedian of {REPEATS} runs on two cores: time by the clock, work in "
-        "seconds of all processors (on which the load of other programs has less influence). "
-        f"{env['processor']}, Python {env['python']}, {versions}."
+        f"{harness.markdown_table(header, rows)}\n\n{result.told()}\n\nMedian of {REPEATS} runs on two cores: time by "
+        "the clock, work in seconds of all processors (on which the load of other programs has less influence).\n\n"
+        f"{result.machines()}"
     )

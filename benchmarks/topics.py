@@ -21,13 +21,14 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Section
 from benchmarks.topics_peers import ETA, THREADS, Fit, fit_gensim, fit_odeco, fit_sklearn, fit_tomotopy
-from benchmarks.topics_tables import docs_tables, readme_table, report
+from benchmarks.topics_tables import SUMMARIES, docs_tables, readme_table, report
 from odeco.completion import completion
 from odeco.simulate import TopicSample, lda_documents, zipf_topics
 
-__all__ = ["docs_tables", "readme_table", "report", "run"]
+__all__ = ["SUMMARIES", "docs_tables", "readme_table", "report", "run"]
 
 ALPHA0 = 0.5
 # With their numbers of topics. bible_kjv had no part in any choice of the method's constants.
@@ -71,25 +72,25 @@ QUICK = Sizes(
 )  # fmt: skip
 
 
-def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Any]:
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All measurements, or some sections `only`; `quick` makes everything tiny."""
-    sections = {section.__name__: section for section in SECTIONS}
     sizes = QUICK if quick else Sizes()
     os.environ["ODECO_NUM_THREADS"] = str(THREADS)
-    packages = ["odeco", "numpy", "scipy", "numba", "scikit-learn", "tomotopy", "gensim"]
-    result: dict[str, Any] = {
-        "quick": quick,
-        "sizes": asdict(sizes),
-        "environment": harness.environment(packages),
-    }
+    packages = ["numpy", "scipy", "numba", "scikit-learn", "tomotopy", "gensim"]
     if not os.environ.get("ODECO_DATA"):
         print("ODECO_DATA is not set: real text is left out, and README.md left as it is.", file=sys.stderr)
+    measurements = {name: partial(_timed, name, sizes) for name in SECTIONS}
+    code, settings = provenance.code("topics"), asdict(sizes)
     with harness.threads(THREADS), quiet():
-        for name in harness.choose(sections, only):
-            start = time.perf_counter()
-            result[name] = sections[name](sizes)
-            print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-    return result
+        return provenance.measure(measurements, only, packages, lambda name: code, settings=settings, quick=quick)
+
+
+def _timed(name: str, sizes: Sizes) -> Any:
+    """A section, and on standard error how long it took."""
+    start = time.perf_counter()
+    runs = SECTIONS[name](sizes)
+    print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return runs
 
 
 @contextmanager
@@ -208,7 +209,7 @@ def _real(corpus: Corpus, sizes: Sizes) -> dict[str, Any]:
 
 
 def real_online(sizes: Sizes) -> list[dict[str, Any]]:
-    """The same for scikit-learn and gensim, each at the better of two etas; None is their default, 1/k."""
+    """The same for scikit-learn and gensim, each at two etas; None is their default, 1/k."""
     rows = []
     epochs, passes = sizes.sklearn_epochs[1], sizes.gensim_passes
     for corpus in read_corpora(sizes):
@@ -218,8 +219,7 @@ def real_online(sizes: Sizes) -> list[dict[str, Any]]:
         }
         row: dict[str, Any] = {"corpus": corpus.name}
         for name, fit in fits.items():
-            scores = [corpus.scored(fit(eta)) for eta in (None, ETA)]
-            row[name] = [min(scores, key=lambda score: score["perplexity"])]
+            row[name] = [corpus.scored(fit(eta)) for eta in (None, ETA)]
         rows.append(row)
     return rows
 
@@ -235,7 +235,7 @@ def growth(sizes: Sizes) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"nonzeros": counts.nnz, "documents": counts.shape[0]}
         for name, options in list(OURS.items())[1:]:
             fits = [fit_odeco(counts, sizes.k, **options) for _ in range(3)]
-            row[name] = _median(fits)
+            row[name] = _seconds(fits)
             row[f"{name} sweeps"] = fits[-1].sweeps
         rows.append(row)
     return rows
@@ -268,12 +268,12 @@ def scale(sizes: Sizes) -> dict[str, Any]:
     source = as_source(counts)
     block = np.random.default_rng(0).standard_normal((d, k + 10)).astype(np.float32)
     columns = np.ascontiguousarray(block[:, :k])
-    pairs = harness.seconds(lambda: WordPairs(block).update_all(source), 3)
-    projection = harness.seconds(lambda: project(counts, columns), 3)
+    pairs = harness.times(lambda: WordPairs(block).update_all(source), 3)
+    projection = harness.times(lambda: project(counts, columns), 3)
     fits = [fit_odeco(counts, k, refine=None, alpha0=ALPHA0) for _ in range(4)][1:]
     return {
         "documents": n, "words": d, "k": k, "nonzeros": counts.nnz, "pairs": pairs, "projection": projection,
-        "fit": _median(fits), "bare": 3 * pairs + projection,
+        "fit": _seconds(fits),
     }  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def starts(sizes: Sizes) -> list[dict[str, Any]]:
 
 
 def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -> list[dict[str, Any]]:
-    """Residual, and error of the topics where the truth is known; means of 10 runs on one tensor."""
+    """Residuals, and errors of the topics where the truth is known, of 10 runs on one tensor."""
     from odeco.models.topics import to_simplex
     from odeco.recovery import recover
 
@@ -315,7 +315,7 @@ def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -
             if truth is not None:
                 topics = recover(whitener, found.removed.weights, found.removed.vectors, ratio=ratio).vectors
                 errors.append(topic_error(to_simplex(topics)[0], truth))
-        return {"residual": float(np.mean(residuals)), "error": float(np.mean(errors)) if errors else None}
+        return {"residual": residuals, "error": errors}
 
     rows = []
     for n_iter, count in product(sizes.updates, sizes.starts):
@@ -377,7 +377,7 @@ def ways(sizes: Sizes) -> list[dict[str, Any]]:
     for name, function in fits.items():
         found = [function(sample.counts, seed) for seed, sample in enumerate(samples)]
         errors = [topic_error(fit.topics, sample.topics) for fit, sample in zip(found, samples, strict=True)]
-        rows.append({"name": name, "error": float(np.mean(errors)), "seconds": _median(found)})
+        rows.append({"name": name, "error": errors, "seconds": _seconds(found)})
     return rows
 
 
@@ -389,11 +389,14 @@ def in_batches(counts: Any, n_batches: int = 10) -> Any:
     return as_source(lambda: (counts[i : i + size] for i in range(0, counts.shape[0], size)), batch_size=size)
 
 
-def _median(fits: list[Fit]) -> float:
-    return float(np.median([fit.seconds for fit in fits]))
+def _seconds(fits: list[Fit]) -> list[float]:
+    return [fit.seconds for fit in fits]
 
 
-SECTIONS = (first_fit, synthetic, real, real_online, growth, streamed, scale, starts, ways)
+SECTIONS: dict[str, Callable[[Sizes], Any]] = {
+    section.__name__: section
+    for section in (first_fit, synthetic, real, real_online, growth, streamed, scale, starts, ways)
+}
 
 # Processes of their own
 

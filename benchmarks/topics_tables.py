@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, provenance
+from benchmarks.provenance import Result
 
 NAME = "topics"
-Result = dict[str, Any]
+Row = dict[str, Any]
+
+
+def _better_prior(row: Row) -> Row:
+    """Each peer at the eta with which it did better."""
+    best = {name: min(row[name], key=lambda fit: fit["perplexity"]) for name in ("scikit-learn", "gensim")}
+    return row | {name: [fit] for name, fit in best.items()}
+
+
+def _bare(section: Row) -> Row:
+    """Medians, and what the products take together that a fit cannot do without."""
+    medians = provenance.each("pairs", "projection", "fit")([section])[0]
+    return medians | {"bare": 3 * medians["pairs"] + medians["projection"]}
+
+
+def _start_means(row: Row) -> Row:
+    means = provenance.each("residual", "error", how=np.mean)
+    return row | {kind: means([row[kind]])[0] for kind in ("random", "documents")}
+
+
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "real_online": lambda rows: [*map(_better_prior, rows)],
+    "growth": provenance.each("refine=None", "default"),
+    "scale": _bare,
+    "starts": lambda rows: [*map(_start_means, rows)],
+    "ways": lambda rows: provenance.each("seconds")(provenance.each("error", how=np.mean)(rows)),
+}
 
 
 def report(result: Result) -> None:
     """Write the tables where they belong."""
     page = harness.ROOT / "docs" / "topics.md"
-    if result["real"]:
+    if result.get("real"):
         harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(page, f"benchmark:{NAME}", docs_tables(result))
     harness.write_between(page, f"benchmark:{NAME}-ways", ways_table(result))
 
 
 def readme_table(result: Result) -> str:
-    sizes, env = result["sizes"], result["environment"]["packages"]
+    sizes, versions = result.settings("real"), result.sections["real"].environment.packages
     rows = []
     for r in _joined(result):
         ours, gibbs = r["odeco"], r["tomotopy"]
@@ -37,31 +65,33 @@ def readme_table(result: Result) -> str:
         )
     return harness.markdown_table(["text", "topics", "odeco", "tomotopy", "scikit-learn", "gensim"], rows) + (
         "\n\nPerplexity of held-out documents (lower is better), one scorer for all, and the time of a fit, two "
-        f"threads for both. tomotopy {env['tomotopy']} with {sizes['tomotopy'][1]} iterations, scikit-learn "
-        f"{env['scikit-learn']} with {sizes['sklearn_epochs'][1]} epochs, gensim {env['gensim']} with "
-        f"{sizes['gensim_passes']} passes. More in [docs/topics.md](docs/topics.md)."
+        f"threads for both. tomotopy {versions['tomotopy']} with {sizes['tomotopy'][1]} iterations, scikit-learn "
+        f"{versions['scikit-learn']} with {sizes['sklearn_epochs'][1]} epochs, gensim {versions['gensim']} with "
+        f"{sizes['gensim_passes']} passes. More in [docs/topics.md](docs/topics.md).\n\n"
+        f"{result.told('real', 'real_online')}"
     )
 
 
-def _joined(result: Result) -> list[Result]:
+def _joined(result: Result) -> list[Row]:
     """One row per corpus, with all who fitted it."""
     online = {row["corpus"]: row for row in result.get("real_online", [])}
     return [row | online.get(row["corpus"], {}) for row in result["real"]]
 
 
 def docs_tables(result: Result) -> str:
-    parts = [_synthetic(result)]
-    if result["real"]:
-        parts.append(_real(result))
-    parts += [_growth(result), _streamed(result), _scale(result), _starts(result)]
-    env = result["environment"]
-    versions = ", ".join(f"{name} {number}" for name, number in env["packages"].items())
-    parts.append(f"Two threads for everyone. {env['processor']}, Python {env['python']}, {versions}.")
-    return "\n\n".join(parts)
+    makers = {"synthetic": _synthetic, "real": _real, "growth": _growth, "streamed": _streamed}
+    makers |= {"scale": _scale, "starts": _starts}
+    also = {"synthetic": ["first_fit"], "real": ["real_online"]}
+    parts = [
+        f"{make(result)}\n\n{result.told(name, *also.get(name, []))}"
+        for name, make in makers.items()
+        if result.get(name)
+    ]
+    return "\n\n".join([*parts, "Two threads for everyone.", result.machines()])
 
 
 def _synthetic(result: Result) -> str:
-    s, first = result["sizes"], result["first_fit"]
+    s, first = result.settings("synthetic"), result["first_fit"]
     fastest = np.median(result["synthetic"][0]["seconds"])
     rows = [
         [
@@ -85,7 +115,7 @@ def _synthetic(result: Result) -> str:
 
 
 def _real(result: Result) -> str:
-    s = result["sizes"]
+    s = result.settings("real")
     timed, online = ["odeco", "odeco, refine=None", "tomotopy", "tomotopy, alpha fixed"], ["scikit-learn", "gensim"]
     names = timed + online
     about, scores = [], []
@@ -131,7 +161,7 @@ def _growth(result: Result) -> str:
         for r in result["growth"]
     ]
     header = ["nonzeros", "documents", "`refine=None`", "per nonzero", "default", "per nonzero", "sweeps"]
-    s = result["sizes"]
+    s = result.settings("growth")
     return f"**Growth**: d = {2 * s['d']:,}, k = {s['k']}.\n\n{harness.markdown_table(header, rows)}"
 
 
@@ -180,12 +210,13 @@ def _starts(result: Result) -> str:
 
 def ways_table(result: Result) -> str:
     """Error of the topics by the way in which the documents are read."""
-    s = result["sizes"]
+    s = result.settings("ways")
     rows = [[r["name"], f"{r['error']:.4f}", f"{r['seconds']:.2g} s"] for r in result["ways"]]
     table = harness.markdown_table(["", "mean L1 error of topics", "time"], rows)
     return (
         f"{table}\n\nn = {s['n']:,}, d = {s['d']:,}, k = {s['k']}, 60 words per document; sources give a tenth of the "
-        f"documents at a time; alpha0 = 0.5 is given where nothing is refined; mean of {s['seeds']} seeds."
+        f"documents at a time; alpha0 = 0.5 is given where nothing is refined; mean of {s['seeds']} seeds.\n\n"
+        f"{result.told('ways')}"
     )
 
 

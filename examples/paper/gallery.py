@@ -7,13 +7,15 @@ gives numbers, `draw(result, figure)` a picture of them, and `caption(result)` t
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import FIGURES, ROOT, environment, plain_ticks, save_figure, slope, write_between
+from benchmarks.harness import FIGURES, ROOT, plain_ticks, save_figure, slope, write_between
+from benchmarks.provenance import environment
 
 FOLDER = Path(__file__).resolve().parent
 PAGE = ROOT / "docs" / "gallery.md"
@@ -45,7 +47,7 @@ def load(name: str) -> dict[str, Any]:
 
 def store(name: str, result: dict[str, Any]) -> None:
     """Write the measurements, rounded to six digits; the figure and its caption are made from this file."""
-    result = result | {"environment": environment(["odeco", "numpy", "scipy"])}
+    result = result | {"environment": asdict(environment(["numpy", "scipy"]))}
     path = FOLDER / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(_rounded(result), indent=1) + "\n")

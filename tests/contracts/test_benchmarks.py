@@ -1,14 +1,15 @@
-"""Tables in README and docs are what the result files say, and nothing else."""
+"""Tables in README and docs are what the result files say, and these are what was measured."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from importlib import import_module
 
 import pytest
 
-from benchmarks import harness
+from benchmarks import harness, provenance
 from benchmarks.__main__ import NAMES
 
 PAGES = [harness.ROOT / "README.md", *sorted((harness.ROOT / "docs").rglob("*.md"))]
@@ -42,7 +43,7 @@ def written_anew(tmp_path, monkeypatch):
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(change(page.read_text()))
         before = {page: (tmp_path / page.relative_to(root)).read_text() for page in PAGES}
-        import_module(f"benchmarks.{name}").report(harness.load(name))
+        import_module(f"benchmarks.{name}").report(provenance.load(name))
         return before, {page: (tmp_path / page.relative_to(root)).read_text() for page in PAGES}
 
     return write
@@ -53,15 +54,70 @@ def test_pages_say_what_the_result_file_says(name, written_anew):
     pages = {page: page.read_text() for page in PAGES}
     tables = [block for text in pages.values() for _, block in blocks(text, name)]
     assert tables, f"no page shows {name}"
-    if not harness.stored(name):
+    if not provenance.stored(name):
         assert not any("|" in table for table in tables), "figures without a result file"
         pytest.skip(f"no stored results: run python -m benchmarks {name}")
-    assert not harness.load(name)["quick"]
     assert all(tables)
-    assert written_anew(name, lambda text: text)[1] == pages
+    anew = f"pages are not what the results and git say: run python -m benchmarks {name} --report-only"
+    assert comparable(name, written_anew(name, lambda text: text)[1]) == comparable(name, pages), anew
     before, after = written_anew(name, lambda text: a_digit_changed(text, name))
     assert sum(before[page] != pages[page] for page in PAGES) > 0  # a figure changed by hand ...
-    assert after == pages  # ... is not what the result file says
+    assert comparable(name, after) == comparable(name, pages)  # ... is not what the result file says
+
+
+def comparable(name, pages):
+    """The pages; without what they say of ages where git cannot tell them, as in a copy without its history."""
+    if all(section.changes() is not None for section in provenance.stored(name).values()):
+        return pages
+    return {page: re.sub(r".*Measured (before|on).*", "", text) for page, text in pages.items()}
+
+
+def test_where_git_cannot_say_pages_say_so_and_nothing_else_differs(written_anew, monkeypatch):
+    monkeypatch.setattr(provenance, "changed_since", lambda commit, patterns: None)
+    pages = {page: page.read_text() for page in PAGES}
+    after = written_anew("ica", lambda text: text)[1]
+    assert after != pages
+    assert "Git cannot say whether the code it measures has changed since." in after[PAGES[0]]
+    assert comparable("ica", after) == comparable("ica", pages)
+
+
+def numbers(value, place=()):
+    """The places of all numbers below a value."""
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers(part, (*place, key))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield place
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_edited_in_a_result_file_is_noticed(name, tmp_path, monkeypatch):
+    text = (provenance.RESULTS / f"{name}.json").read_text()
+    monkeypatch.setattr(provenance, "RESULTS", tmp_path)
+    for section in json.loads(text):
+        edited = json.loads(text)
+        *way, last = list(numbers(edited[section]))[-1]
+        holder = edited[section]
+        for key in way:
+            holder = holder[key]
+        holder[last] += 1
+        (tmp_path / f"{name}.json").write_text(json.dumps(edited))
+        with pytest.raises(ValueError, match=rf"{name}.json: section '{section}' is not what was measured"):
+            provenance.load(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sections_know_their_code_and_have_their_runs_or_say_that_they_were_not_kept(name):
+    for section in provenance.stored(name).values():
+        assert section.code
+        assert (section.runs is None) != (section.summary is None)
+        assert ("Raw runs were not kept" in section.told()) == (section.runs is None)
+        assert section.date
+
+
+def test_patterns_of_measured_code_are_those_of_files_that_there_are():
+    patterns = {pattern for patterns in provenance.CODE.values() for pattern in patterns}
+    assert not [pattern for pattern in patterns if not any((provenance.REPOSITORY / "src/odeco").glob(pattern))]
 
 
 def test_write_between_replaces_only_what_is_between(tmp_path):

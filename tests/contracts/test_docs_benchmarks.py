@@ -9,19 +9,25 @@ from importlib import import_module
 import pytest
 
 from benchmarks import __main__ as main
-from benchmarks import curves, harness, overview, scaling, stages
+from benchmarks import curves, harness, overview, provenance, scaling, stages
 from benchmarks.cases import CASES
+from benchmarks.provenance import Environment, Result, Section
 
-ENVIRONMENT = {"processor": "a processor", "python": "3", "packages": {"odeco": "0"}}
+ENVIRONMENT = Environment("3", "a processor", {"odeco": "0"})
 
 
-@pytest.mark.parametrize("path", sorted(harness.RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def result_of(summaries=None, **runs):
+    sections = {name: Section(ENVIRONMENT, (), found, date="2026-01-01") for name, found in runs.items()}
+    return Result(sections, summaries or {})
+
+
+@pytest.mark.parametrize("path", sorted(provenance.RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_results_name_versions_and_processor_but_no_host_and_no_path(path):
     text = path.read_text()
-    environment = harness.load(path.stem)["environment"]
-    assert environment["processor"]
-    assert environment["python"]
-    assert environment["packages"]
+    for section in provenance.stored(path.stem).values():
+        assert section.environment.processor
+        assert section.environment.python
+        assert section.environment.packages
     for private in (f'"{platform.node()}"', "/home/", "/tmp/", "/root/", "C:\\\\"):
         assert private not in text
 
@@ -55,7 +61,7 @@ def test_the_overview_counts_optima_and_compares_times_on_the_same_data_sets():
         CASES["signals"], measured({"odeco": [1.0], "picard": [1.0]}, {"odeco": [1.0], "picard": [2.0]})
     )
     assert (lower["odeco"]["reached"], lower["picard"]["reached"]) == (1, 0)
-    whole = {"environment": ENVIRONMENT, "spheres": result}
+    whole = result_of(spheres=result)
     assert "| scikit-learn, n_init=10 | 20 s | 12 |" in overview.docs_tables(whole)
     assert "9 s | 1 s | 0.1 s" in overview.docs_tables(whole)
     assert "| 12x the time |" in overview.readme_table(whole)
@@ -67,12 +73,12 @@ def test_curves_are_drawn_and_tabled(tmp_path):
         {"budget": "default", "seconds": 1.0, "quality": -1.0},
     ]
     peer = [{"budget": 1, "seconds": 0.5, "quality": -4.0}, {"budget": 100, "seconds": 50.0, "quality": -2.0}]
-    errors = [{"budget": 100, "quality": 2.0}, {"budget": 400, "quality": 1.0}]
-    result = {
-        "environment": ENVIRONMENT,
-        "symbols": {"data": "some", "curves": {"odeco": ours, "hmmlearn": peer}},
-        "signals": {"data": "more", "curves": {"odeco": errors}},
-    }
+    errors = [{"budget": 100, "quality": [1.0, 2.0, 9.0]}, {"budget": 400, "quality": [1.0]}]
+    result = result_of(
+        curves.SUMMARIES,
+        symbols={"data": "some", "curves": {"odeco": ours, "hmmlearn": peer}},
+        signals={"data": "more", "curves": {"odeco": errors}},
+    )
     panel = curves.PANELS["symbols"]  # within 0.001
     assert curves.reached(ours, -2.0, panel) == 1.0
     assert curves.reached(peer, -1.9995, panel) == 50.0
@@ -89,23 +95,18 @@ def test_curves_are_drawn_and_tabled(tmp_path):
 
 
 def test_scaling_is_drawn_and_tabled(tmp_path):
-    points = [{"value": 10, "seconds": 1.0}, {"value": 100, "seconds": 100.0}]
-    rows = [
-        {"stage": "EM", "seconds": 2.0, "flops": 1e9, "bytes": 1e9, "limit": 1.0},
-        {"stage": "everything else", "seconds": 2.0, "flops": 0.0, "bytes": 0.0, "limit": 0.0},
-    ]
+    points = [{"value": 10, "seconds": [1.0, 7.0, 0.5]}, {"value": 100, "seconds": [100.0]}]
+    rows = [{"stage": "EM", "seconds": 2.0, "flops": 1e9, "bytes": 1e9, "precision": "float64"}]
     table = {
         "sizes": [5], "threads": 1, "seconds": 4.0, "stages": rows,
-        "gemm float32": 1e9, "gemm float64": 1e9, "memory": 1e9,
+        "gemm float32": [9e9], "gemm float64": [1e9, 1e9, 5e9], "memory": [2e9],
     }  # fmt: skip
-    result = {
-        "environment": ENVIRONMENT,
-        "sweeps": {"ICA": {"base": {"n": 10}, "axes": {"n": points}}},
-        "stages": {"signals": table},
-    }
+    sweeps = {"ICA": {"base": {"n": 10}, "axes": {"n": points}}}
+    result = result_of(scaling.SUMMARIES, sweeps=sweeps, stages={"signals": table})
     text = scaling.docs_tables(result)
     assert "| `ICA` | 2.00 |" in text
     assert "| EM | 2e+03 ms | 50 % | 1 | 1 | 50 % |" in text
+    assert "| everything else | 2e+03 ms | 50 % |" in text
     harness.save_figure(tmp_path / "scaling.png", lambda figure: scaling.draw_sweeps(result, figure))
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
 
@@ -144,13 +145,13 @@ def test_sections_are_measured_in_processes_of_their_own(monkeypatch):
 
     def child(module, *arguments, cache=None):
         asked.append((module, *arguments))
-        return {"quick": False, arguments[-1]: 1}
+        return provenance.plain({arguments[-1]: Section(ENVIRONMENT, (), 1)})
 
     monkeypatch.setattr(harness, "child", child)
     merged = main.by_section("gaussian_mixture")
     sections = list(import_module("benchmarks.gaussian_mixture").SECTIONS)
     assert asked == [("benchmarks", "gaussian_mixture", "--raw", "--only", section) for section in sections]
-    assert merged == {"quick": False} | dict.fromkeys(sections, 1)
+    assert merged == dict.fromkeys(sections, Section(ENVIRONMENT, (), 1))
     asked.clear()
     main.by_section("overview")  # makes its own processes
     assert asked == [("benchmarks", "overview", "--raw")]

@@ -27,7 +27,7 @@ def as_batch(X: Any, weights: NDArray[np.float64] | None = None) -> Batch:
 
 
 def check_range(batch: Batch) -> Batch:
-    """Raise where counts, which a file may hold, are out of the range of the loops of topic models; returns the batch."""
+    """The batch, unless its counts, which a file may hold, are out of the range of the loops of topic models."""
     highest = batch.counts.data.max(initial=0)
     if highest > _LARGEST_COUNT or 0 < highest < 1 / _LARGEST_COUNT:
         raise ValueError(
