@@ -12,7 +12,7 @@ import odeco
 from odeco.decomposition import METHODS, StatusCode
 from odeco.metrics import match_components
 from odeco.simulate import odeco_tensor, symmetric_noise
-from odeco.tensors import RankOneSum, SymmetricTensor, rank_one_sum
+from odeco.tensors import RankOneSum, SymmetricTensor, rank_one_sum, symmetrize
 from tests.cases import CASES, CLEAN, NOISY, Case, case_id
 
 # What a method cannot do, by its own description.
@@ -286,6 +286,20 @@ def test_options_have_an_effect():
     with pytest.warns(odeco.MomentWarning, match="would still move"):
         one, many = (run(method="power", n_restarts=m, n_iter=3) for m in (1, 40))
     assert not np.allclose(one.sorted().eigenvalues, many.sorted().eigenvalues)
+
+
+@pytest.mark.parametrize(("n", "rank"), [(6, 6), (8, 5), (40, 40)])
+def test_auto_ends_at_the_best_orthonormal_fit(n, rank):
+    """The residual is least where the sum of squared values is largest: there V' W diag(lambda) is symmetric."""
+    rng = np.random.default_rng(0)
+    frame, values = np.linalg.qr(rng.standard_normal((n, rank)))[0], np.geomspace(5.0, 0.5, rank)
+    tensor = rank_one_sum(values, frame, 3) + 0.3 / n * symmetrize(rng.standard_normal((n, n, n)))
+    found = odeco.decompose(tensor, rank, random_state=0, tol=1e-10, n_iter=1000).eigenvectors
+    mapped = np.einsum("abc,bi,ci->ai", tensor, found, found, optimize=True)
+    plain = found.T @ mapped
+    weighted = plain * np.diag(plain)
+    assert np.abs(weighted - weighted.T).max() < 1e-8  # tol times the largest values, squared
+    assert np.abs(plain - plain.T).max() > 1e-3  # without the weights it would be this one
 
 
 def test_power_starts_from_what_it_is_given():

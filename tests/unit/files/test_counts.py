@@ -81,6 +81,18 @@ def test_a_large_matrix_market_file_is_streamed_as_scipy_reads_it(tmp_path, monk
     np.testing.assert_array_equal(whole(read_counts(tmp_path / "pattern.mtx").source), [[1, 0, 1], [0, 1, 0]])
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("1 0:2 2:1\n0 1:3\n", [[2, 0, 1], [0, 3, 0]]),  # columns count from 0 where a column 0 occurs
+        ("1 1:2 3:1\n0 2:3\n", [[2, 0, 1], [0, 3, 0]]),  # and from 1 elsewhere
+        ("1 2:2 3:1\n0 2:3\n", [[0, 2, 1], [0, 3, 0]]),  # whether there is a column 1 or not
+    ],
+)
+def test_columns_of_svmlight_count_from_zero_or_one(tmp_path, content, expected):
+    np.testing.assert_array_equal(whole(read_counts(write(tmp_path / "a.svm", content)).source), expected)
+
+
 def test_the_vocabulary_lies_beside(tmp_path):
     path = write(tmp_path / "docword.news.txt", UCI)
     assert read_counts(path).vocabulary is None
@@ -153,6 +165,7 @@ def test_options_that_do_not_belong_are_refused(tmp_path):
         ("3\n99999999999\n4\n1 1 1\n", "has 99999999999 columns"),
         ("99999999999\n4\n1\n1 1 1\n", "damaged"),
         ("3\n4\n4\n1 1 2\n", "has 1 entries, its header declares 4: is it cut short"),
+        ("3\n4\n1\n1 1 2\n2 1 1\n", "has 2 entries or more, its header declares 1"),
         ("3\n4\n1\n1 5 2\n", "row 1 has the word number 4 .counted from 0., outside 0 to 3"),
         ("3\n4\n1\n1 0 2\n", "row 1 has the word number -1"),
         ("3\n4\n1\n4 1 2\n", "document 4, outside 1 to 3"),

@@ -196,6 +196,12 @@ def test_sounds_become_fractions(tmp_path, dtype, limit):
     np.testing.assert_allclose(signals.X, wave, rtol=0, atol=1.5 * step)  # rounded towards zero, and 128 steps for 127
 
 
+def test_silence_of_eight_bits_is_zero(tmp_path):
+    """Samples of eight bits have no sign: 128 is silence, and 255 the loudest."""
+    wavfile.write(tmp_path / "a.wav", 8000, np.array([128, 255, 1], dtype=np.uint8))
+    assert read_signals(tmp_path / "a.wav").X.ravel().tolist() == [0.0, 1.0, -1.0]
+
+
 def test_microphones_in_a_file_each(tmp_path):
     for name, n in (("left", 30), ("right", 20)):
         wavfile.write(tmp_path / f"{name}.wav", 8000, np.full(n, 100, dtype=np.int16))

@@ -113,6 +113,16 @@ def test_peer_and_model_agree_on_everything(fitted, sample):
     assert back.score(x) == pytest.approx(fitted.score(x), rel=1e-12)
 
 
+@pytest.mark.parametrize("n", [7, 20_000])  # one stretch, and many in lockstep
+def test_of_paths_that_are_as_good_the_lowest_states_are_taken(n):
+    model = CategoricalHMM(3)
+    model.startprob_, model.transmat_ = np.full(3, 1 / 3), np.full((3, 3), 1 / 3)
+    model.emissionprob_, model.n_symbols_, model.n_features_in_ = np.full((3, 2), 0.5), 2, 1
+    value, path = model.decode(np.arange(n) % 2)
+    assert not path.any()
+    assert value == pytest.approx(-n * np.log(6))
+
+
 def test_predict_next_does_not_look_ahead(fitted, sample):
     x = sample.observations[:200]
     ahead = fitted.predict_next(x)

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentWarning
 from odeco.metrics import match_components
 from odeco.models.ica import ICA
@@ -272,6 +274,33 @@ def test_a_gaussian_source_among_others_is_reported():
     np.testing.assert_array_equal(ica.diagnostics_.details["identifiable"], [True, True, False, False])
     assert ica.diagnostics_.suggested_components == 2
     assert mixing_error(ica.mixing_[:, :2], mixing[:, [0, 3]]) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_kurtosis_floor_is_a_little_above_what_gaussian_data_show(seed):
+    """The largest sample kurtosis of any direction is noise; the floor must cover it, and not by far."""
+    x = np.random.default_rng(seed).standard_normal((20_000, 3))
+    with pytest.warns(MomentWarning, match="look Gaussian"):
+        details = ICA(random_state=0).fit(x).diagnostics_.details
+    directions = np.random.default_rng(0).standard_normal((3, 2000))
+    y = (x - x.mean(axis=0)) @ directions
+    largest = np.abs((y**4).mean(axis=0) / (y**2).mean(axis=0) ** 2 - 3).max()
+    assert largest < details["kurtosis_floor"] < 3 * largest  # seen: 1.4 to 2.2
+    # The standard deviation of one sample kurtosis is sqrt(24 / n), and the largest grows with the root of d.
+    assert details["kurtosis_floor"] == pytest.approx(noise_threshold(np.sqrt(24 / 20_000), 3, 4))
+
+
+@pytest.mark.parametrize(("noise", "identified"), [(0.3, True), (2.0, False)])
+def test_noise_of_the_outputs_counts_against_a_source(noise, identified):
+    """Uniform sources have a kurtosis of -1.2; outputs of variance 1 + noise^2 show it divided by its square."""
+    rng = np.random.default_rng(0)
+    mixing = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    x = rng.uniform(-np.sqrt(3), np.sqrt(3), (20_000, 2)) @ mixing.T + noise * rng.standard_normal((20_000, 6))
+    with nullcontext() if identified else pytest.warns(MomentWarning, match="look Gaussian"):
+        found = ICA(2, random_state=0).fit(x)
+    details = found.diagnostics_.details
+    assert (np.abs(found.kurtosis_) > details["kurtosis_floor"]).all()
+    assert details["identifiable"].tolist() == [identified] * 2
 
 
 @pytest.mark.parametrize("kind", ["constant", "duplicated", "average reference"])

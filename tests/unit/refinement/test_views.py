@@ -77,6 +77,17 @@ def test_one_em_step_by_hand_and_in_any_container():
         np.testing.assert_allclose(found.means[3], rates, atol=1e-10)
 
 
+def test_a_component_without_samples_keeps_its_place():
+    blocks, parameters, model = case()
+    means = (np.vstack([parameters.means[0][:2], np.full(4, 1e3)]), *parameters.means[1:])
+    begin = ViewParameters(parameters.weights, means, parameters.variances)
+    found = refine_views(lambda: [ViewBatch(blocks)], begin, model, max_iter=2).parameters
+    assert found.weights[2] == 0
+    for mean, old in zip(found.means, means, strict=True):
+        np.testing.assert_array_equal(mean[2], old[2])
+    np.testing.assert_array_equal(found.variances[0][2], parameters.variances[0][2])
+
+
 def test_the_objective_never_falls_and_chunks_do_not_matter():
     blocks, parameters, model = case()
     whole = ViewBatch(blocks)
