@@ -13,7 +13,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest fuzz docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,10 @@ pytest: $(VENV)/.installed-dev ## the tests and the README examples alone
 
 fuzz: $(VENV)/.installed-dev ## hostile input for every door, for FUZZ_SECONDS (120); FUZZ_SEED repeats, FUZZ names targets
 	@$(PY) -m fuzz $(FUZZ) --seconds $(or $(FUZZ_SECONDS),120) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
+
+mutants: $(VENV)/.installed-dev ## make formulas wrong one at a time, in a copy: the tests must notice (a few minutes)
+	@echo "== mutants"
+	@$(PY) -m tests.mutants
 
 format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff check --fix .

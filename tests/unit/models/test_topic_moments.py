@@ -21,7 +21,7 @@ def documents():
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_documents_weigh_by_their_lengths(documents, streamed):
-    model = SingleTopicModel(2, refine=None, random_state=0)
+    model = SingleTopicModel(2, refine=None, document_weights="length", random_state=0)
     model = model.partial_fit(documents) if streamed else model.fit(documents)
     shares = (LENGTHS / (LENGTHS + 100)) ** 2
     # Weights are ratios of moments of 1000 documents of 100 words and more: 0.003 is three of their standard errors.
@@ -32,7 +32,7 @@ def test_documents_weigh_by_their_lengths(documents, streamed):
 @pytest.mark.parametrize("streamed", [False, True])
 def test_sample_weights_multiply_those_of_the_lengths(documents, streamed):
     undone = np.tile(((LENGTHS + 100) / LENGTHS) ** 2, len(documents) // 2)
-    model = SingleTopicModel(2, refine=None, random_state=0)
+    model = SingleTopicModel(2, refine=None, document_weights="length", random_state=0)
     fit = model.partial_fit if streamed else model.fit
     np.testing.assert_allclose(fit(documents, sample_weight=undone).weights_, 0.5, atol=0.004)
 

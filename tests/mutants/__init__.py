@@ -1,0 +1,1 @@
+"""Wrong formulas that the tests must notice: `make mutants`."""
