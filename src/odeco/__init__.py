@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from odeco import completion, datasets, metrics, simulate, tensors, theory
 from odeco.decomposition import Decomposition, decompose
 from odeco.exceptions import ModelFileError, MomentError, MomentWarning
-from odeco.recovery import decompose_moments
+from odeco.recovery import decompose_fourth, decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ __all__ = [
     "decompose",
     "Decomposition",
     "decompose_moments",
+    "decompose_fourth",
     "SingleTopicModel",
     "LatentDirichletAllocation",
     "GaussianMixture",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco._random import RandomState
-from odeco.whitening import Whitener, whiten
+from odeco._random import RandomState, as_generator
+from odeco.tensors import as_symmetric_tensor
+from odeco.whitening import Whitener, whiten, whiten_fourth
+from odeco.whitening.whitener import check_n_components
 
 if TYPE_CHECKING:
     from odeco.decomposition import Decomposition
@@ -44,6 +46,24 @@ class MomentDecomposition(Recovered):
     Component i belongs to eigenpair i of ``decomposition``.
     """
 
+    decomposition: Decomposition
+    whitener: Whitener
+
+
+@dataclass(frozen=True, eq=False)
+class FourthDecomposition:
+    """Components of ``M4 = sum_i kappa_i mu_i^(x4)``, and the decomposition and the whitener they came from.
+
+    Attributes
+    ----------
+    weights : (k,) array
+        ``kappa_i``, of any sign.
+    vectors : (k, d) array
+        ``mu_i`` as rows of unit norm: M4 does not tell their length from ``kappa_i``.
+    """
+
+    weights: FloatArray
+    vectors: FloatArray = field(repr=False)
     decomposition: Decomposition
     whitener: Whitener
 
@@ -140,6 +160,38 @@ def decompose_moments(
     decomposition = decompose(tensor, n_components, method=method, random_state=random_state, **options)
     parts = recover(whitener, decomposition.eigenvalues, decomposition.eigenvectors, ratio=ratio, scale=scale)
     return MomentDecomposition(parts.weights, parts.vectors, parts.third_weights, decomposition, whitener)
+
+
+def decompose_fourth(
+    M4: ArrayLike, n_components: int, *, method: str = "auto", random_state: RandomState = None, **options: Any
+) -> FourthDecomposition:
+    """Components of ``M4 = sum_i kappa_i mu_i^(x4)``, linearly independent, from M4 alone (sections 3.2.3 and 4.3).
+
+    The ``mu_i`` need not be orthogonal, the ``kappa_i`` may have both signs. Where M4 is the fourth cumulant of
+    x = A h + z (Theorem 3.4), Gaussian noise z of any covariance has no part in the result.
+
+    Parameters
+    ----------
+    M4 : (d, d, d, d) array
+    n_components : int
+    method, random_state, **options
+        Passed to :func:`odeco.decompose`.
+    """
+    from odeco.decomposition import decompose, run_method
+
+    tensor, rng = as_symmetric_tensor(M4), as_generator(random_state)
+    if tensor.order != 4:
+        raise ValueError(f"M4 must be of order 4, got order {tensor.order}.")
+    check_n_components(n_components, tensor.dimension)
+    # Almost any directions serve: what an orthogonal fit finds needs not to be right.
+    rough = run_method(tensor, n_components, "auto", rng, {"tol": 1e-3})
+    whitener = whiten_fourth(tensor, n_components, rough.eigenvectors)
+    small = tensor.through(np.asarray(whitener.matrix))
+    decomposition = decompose(small, n_components, method=method, random_state=rng, **options)
+    lifted = whitener.unwhiten(decomposition.eigenvectors).T
+    lengths = np.linalg.norm(lifted, axis=1)
+    weights = decomposition.eigenvalues * lengths**4
+    return FourthDecomposition(weights, lifted / lengths[:, None], decomposition, whitener)
 
 
 def _check_eigenpairs(

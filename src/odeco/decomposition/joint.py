@@ -6,7 +6,7 @@ import numpy as np
 
 from odeco.decomposition.finish import CONVERGED, Found
 from odeco.decomposition.options import check_count, check_positive
-from odeco.decomposition.orthogonal import compress, leading_subspace
+from odeco.decomposition.orthogonal import leading_subspace
 from odeco.decomposition.result import Status, StatusCode
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 from odeco.tensors.algebra import Floats
@@ -38,7 +38,7 @@ def joint_diagonalization(
         check_count("n_slices", n_slices)
     assert isinstance(tensor, ExplicitTensor)  # the door lets no other in
     basis = _component_space(tensor, rank)
-    core = compress(tensor, basis) if basis.shape[1] < tensor.dimension else tensor
+    core = tensor.through(basis) if basis.shape[1] < tensor.dimension else tensor
     frame, sweeps, largest = _jacobi(_slices(core, n_slices or core.dimension, rng), n_iter, tol)
     frame = frame[:, np.argsort(-np.abs(core.values(frame)), kind="stable")[:rank]]
     status = CONVERGED

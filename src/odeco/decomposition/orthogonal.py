@@ -19,7 +19,7 @@ from odeco.decomposition.finish import CONVERGED, Found
 from odeco.decomposition.options import check_count, check_positive, check_shift, check_starts
 from odeco.decomposition.power import power_updates
 from odeco.decomposition.result import Status, StatusCode
-from odeco.tensors import ExplicitTensor, SymmetricTensor, multilinear
+from odeco.tensors import ExplicitTensor, SymmetricTensor
 from odeco.tensors.algebra import Floats
 
 # Single precision carries the iteration to here, a little above its own rounding.
@@ -98,17 +98,12 @@ def leading_subspace(tensor: ExplicitTensor, rank: int) -> Floats:
     return np.ascontiguousarray(np.linalg.eigh(tensor.gram)[1][:, ::-1][:, :rank])
 
 
-def compress(tensor: ExplicitTensor, basis: Floats) -> ExplicitTensor:
-    """The small tensor T(U, .., U)."""
-    return ExplicitTensor(np.ascontiguousarray(multilinear(tensor.array, *([basis] * tensor.order))))
-
-
 def _start_compressed(
     tensor: ExplicitTensor, rank: int, rng: np.random.Generator, n_iter: int, shift: float
 ) -> tuple[Floats, int]:
     """Iterate inside the leading subspace first: there random starts see no noise from outside it."""
     basis = leading_subspace(tensor, rank)
-    core = compress(tensor, basis)
+    core = tensor.through(basis)
     end = _iterate(core, slice_frame(core.random_slice(rng), rank), n_iter, _START_TOLERANCE, shift)
     return basis @ end.frame, end.n_iter
 

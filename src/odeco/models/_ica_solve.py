@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer, run_decomposer
-from odeco.decomposition.orthogonal import compress, leading_subspace
+from odeco.decomposition.orthogonal import leading_subspace
 from odeco.decomposition.rank import noise_threshold
 from odeco.models._ica_whitening import Whitening
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
@@ -195,7 +195,7 @@ def _core(tensor: SymmetricTensor, k: int) -> tuple[Floats, SymmetricTensor]:
         return np.eye(k), tensor
     assert isinstance(tensor, ExplicitTensor)
     basis = leading_subspace(tensor, k)
-    return basis, compress(tensor, basis)
+    return basis, tensor.through(basis)
 
 
 def _scaled(task: Task, core: SymmetricTensor, basis: Floats, refined: Refined) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odeco.tensors.algebra import asymmetry, frobenius_norm, multilinear, rank_one_sum, symmetrize
-from odeco.tensors.base import SymmetricTensor
+from odeco.tensors.base import Mapped, SymmetricTensor
 from odeco.tensors.explicit import ExplicitTensor
 from odeco.tensors.implicit import Deflated, RankOneSum
 from odeco.tensors.norms import OperatorNormBound, operator_norm_lower_bound
@@ -13,6 +13,7 @@ from odeco.tensors.validation import as_symmetric_tensor
 __all__ = [
     "Deflated",
     "ExplicitTensor",
+    "Mapped",
     "OperatorNormBound",
     "PackedTensor",
     "RankOneSum",

@@ -55,3 +55,21 @@ class SymmetricTensor(ABC):
             return self.matrix(rng.standard_normal(self.dimension))
         first, second = rng.standard_normal((2, self.dimension))
         return self.matrix(first) - self.matrix(second)
+
+    def through(self, matrix: Floats) -> SymmetricTensor:
+        """The multilinear map T(W, .., W) for W of shape (n, m), a tensor of dimension m."""
+        return Mapped(self, matrix)
+
+
+class Mapped(SymmetricTensor):
+    """T(W, .., W), never formed: every contraction is one of T."""
+
+    def __init__(self, tensor: SymmetricTensor, matrix: Floats) -> None:
+        self.tensor, self.map = tensor, matrix
+        self.order, self.dimension = tensor.order, matrix.shape[1]
+
+    def power_map(self, vectors: Floats) -> Floats:
+        return np.asarray(self.map.T @ self.tensor.power_map(self.map @ vectors))
+
+    def matrix(self, vector: Floats) -> Floats:
+        return np.asarray(self.map.T @ self.tensor.matrix(self.map @ vector) @ self.map)

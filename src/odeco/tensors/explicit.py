@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.tensors.algebra import Floats
+from odeco.tensors.algebra import Floats, multilinear
 from odeco.tensors.base import SymmetricTensor
 from odeco.tensors.packed import PackedTensor
 
@@ -64,3 +64,6 @@ class ExplicitTensor(SymmetricTensor):
         square = rng.standard_normal((n, n))
         symmetric = (square + square.T).ravel()
         return np.asarray(self.array.reshape(n * n, n * n) @ symmetric).reshape(n, n)
+
+    def through(self, matrix: Floats) -> ExplicitTensor:
+        return ExplicitTensor(np.ascontiguousarray(multilinear(self.array, *([matrix] * self.order))))

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from odeco.whitening.randomized import WordRange, whiten_words, word_range
+from odeco.whitening.slices import definite_combination, whiten_fourth
 from odeco.whitening.whitener import Whitener, whiten
 
-__all__ = ["Whitener", "WordRange", "whiten", "whiten_words", "word_range"]
+__all__ = [
+    "Whitener",
+    "WordRange",
+    "definite_combination",
+    "whiten",
+    "whiten_fourth",
+    "whiten_words",
+    "word_range",
+]
