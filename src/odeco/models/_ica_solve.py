@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import AUTO, Decomposer, run_decomposer
-from odeco.decomposition.orthogonal import leading_subspace
+from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
+from odeco.decomposition.orthogonal import leading_subspace, polar
 from odeco.decomposition.rank import noise_threshold
+from odeco.exceptions import MomentError
 from odeco.models._ica_whitening import Whitening
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
 from odeco.refinement.ica_likelihood import likelihood_rotation, representative, shrink
 from odeco.refinement.ica_pairs import Anchor, separate
 from odeco.tensors import ExplicitTensor, SymmetricTensor, rank_one_sum
+from odeco.whitening import Whitener, whiten_fourth
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
@@ -52,7 +54,7 @@ class Refined:
     """Columns b_j of a mixing matrix in whitened coordinates, and what led to them.
 
     `shares` and `noise_statistic` are those of `Separation` or `Shrunk`, None and NaN where there was no doubt about
-    the noise; `noiseless` where there was none.
+    the noise; `noiseless` where there was none. The last `n_arbitrary` columns only fill up the space.
     """
 
     vectors: Floats = field(repr=False)
@@ -62,6 +64,7 @@ class Refined:
     shares: Floats | None = None
     noise_statistic: float = float("nan")
     noiseless: bool = False
+    n_arbitrary: int = 0
 
     def then(self, vectors: Floats, n_iter: int, method: str) -> Refined:
         """After one more stage."""
@@ -85,11 +88,17 @@ def solve(
     task: Task, refine: str | None, rng: np.random.Generator, max_iter: int, tol: float, method: Decomposer = AUTO
 ) -> Solution:
     """Decompose the whitened cumulant, refine, and scale the sources to unit variance."""
+    most = task.whitening.most_sources
+    if most is not None and 0 < most < task.n_components:
+        return _filled(task, solve(replace(task, n_components=most), refine, rng, max_iter, tol, method))
     basis, core = _core(task.tensor, task.n_components)
-    # A start needs no more digits than a refinement changes.
-    fine = {} if refine is None else {"tol": _START_TOLERANCE}
-    start = run_decomposer(method, core, task.n_components, rng, **fine)
+    by_slices = refine is None and task.whitening.noise is None
+    # A start needs no more digits than a refinement changes; slices serve in any directions, these are good ones.
+    fine = {"tol": _START_TOLERANCE} if by_slices or refine is not None else {}
+    start = run_decomposer(AUTO if by_slices else method, core, task.n_components, rng, **fine)
     refined = Refined(start.eigenvectors, start.n_iter, "cumulants")
+    if by_slices:
+        refined = _by_slices(task, core, start, method, rng)
     magnitudes = float("nan") if task.rows is None else magnitude_correlation(task, basis @ start.eigenvectors)
     dependent = magnitudes > _DEPENDENT + 3 / np.sqrt(task.n_samples)
     orthogonal = core.dimension == task.tensor.dimension
@@ -114,6 +123,42 @@ def solve(
     if not refined.settled and fit is None and solution.identifiable.all():
         advice += (f"the refinement did not settle in max_iter={max_iter} iterations: raise it, or tol.",)
     return replace(solution, magnitude_correlation=magnitudes, advice=advice)
+
+
+def _by_slices(
+    task: Task, core: SymmetricTensor, start: Decomposition, method: Decomposer, rng: np.random.Generator
+) -> Refined:
+    """The reduction of section 4.3 with a slice of the cumulant as M2: exact, whatever the covariance of the noise.
+
+    Sources whose kurtosis is within sampling error have no part in any slice: their columns are those of the start, in
+    the space that the others leave.
+    """
+    frame, strong = start.eigenvectors, int(np.sum(np.abs(start.eigenvalues) > _kurtosis_floor(task)))
+    if strong == 0:
+        return Refined(frame, start.n_iter, "cumulants", n_arbitrary=frame.shape[1])
+    whitener = _slice_whitener(core, frame[:, :strong])
+    strong = whitener.n_components
+    found = run_decomposer(method, core.through(np.asarray(whitener.matrix)), strong, rng)
+    vectors = np.asarray(whitener.unwhiten(found.eigenvectors), dtype=np.float64)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    if strong < frame.shape[1]:
+        span, others = np.linalg.qr(vectors)[0], frame[:, strong:]
+        vectors = np.column_stack([vectors, polar(others - span @ (span.T @ others))])
+    word = "cumulants, whitened by a slice"
+    return Refined(vectors, start.n_iter + found.n_iter, word, n_arbitrary=frame.shape[1] - strong)
+
+
+def _slice_whitener(core: SymmetricTensor, frame: Floats) -> Whitener:
+    """For as many of the leading columns as the slices of a sampled cumulant have a definite combination of."""
+    try:
+        return whiten_fourth(core, frame.shape[1], frame)
+    except MomentError:  # one column has it always: a number and its sign
+        return _slice_whitener(core, frame[:, :-1])
+
+
+def _kurtosis_floor(task: Task) -> float:
+    """What no direction of Gaussian data exceeds: a sample kurtosis varies by 24 / n, and noise shows the largest."""
+    return noise_threshold(float(np.sqrt(24 / task.n_samples)), task.tensor.dimension, 4)
 
 
 def magnitude_correlation(task: Task, vectors: Floats) -> float:
@@ -217,13 +262,36 @@ def _scaled(task: Task, core: SymmetricTensor, basis: Floats, refined: Refined) 
     if task.whitening.noise is not None:
         covariance = covariance + task.whitening.noise
     variances = np.einsum("ij,ij->j", dual, covariance @ dual)
-    # A Gaussian direction has a sample kurtosis of variance 24 / n; noise shows the largest over all directions.
-    floor = noise_threshold(float(np.sqrt(24 / task.n_samples)), core.dimension, 4)
+    floor = _kurtosis_floor(task)
     identifiable = np.abs(kurtosis) / variances**2 > floor
+    identifiable[kurtosis.size - refined.n_arbitrary :] = False
     residual = float("nan")
     if isinstance(core, ExplicitTensor):
         residual = float(np.linalg.norm(core.array - rank_one_sum(kurtosis, unit, 4)) / (core.norm or 1.0))
+    found = replace(refined, vectors=basis @ unit)
+    return _ordered(Solution(found, kurtosis, identifiable, floor, residual))
+
+
+def _filled(task: Task, fewer: Solution) -> Solution:
+    """More sources than there are: columns of unit norm, orthogonal to all others, that stand for nothing."""
+    vectors, missing = fewer.refined.vectors, task.n_components - fewer.kurtosis.size
+    space, core = _core(task.tensor, task.n_components)
+    filling = np.linalg.qr(space.T @ vectors, mode="complete")[0][:, -missing:]
+    shares = fewer.refined.shares
+    filled = replace(
+        fewer.refined,
+        vectors=np.column_stack([vectors, space @ filling]),
+        shares=None if shares is None else np.append(shares, np.zeros(missing)),
+    )
+    kurtosis = np.append(fewer.kurtosis, core.values(filling))
+    identifiable = np.append(fewer.identifiable, np.zeros(missing, dtype=bool))
+    return _ordered(replace(fewer, refined=filled, kurtosis=kurtosis, identifiable=identifiable))
+
+
+def _ordered(solution: Solution) -> Solution:
+    """Largest |kurtosis| first."""
+    refined, kurtosis = solution.refined, solution.kurtosis
     order = np.lexsort((np.arange(kurtosis.size), -np.abs(kurtosis)))
     shares = None if refined.shares is None else refined.shares[order]
-    ordered = replace(refined, vectors=basis @ unit[:, order], shares=shares)
-    return Solution(ordered, kurtosis[order], identifiable[order], floor, residual)
+    ordered = replace(refined, vectors=refined.vectors[:, order], shares=shares)
+    return replace(solution, refined=ordered, kurtosis=kurtosis[order], identifiable=solution.identifiable[order])

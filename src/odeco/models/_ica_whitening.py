@@ -39,6 +39,8 @@ class Whitening:
     suggested : int
         Number of sources by minimum description length, for isotropic noise.
     advice : tuple of str
+    most_sources : int or None
+        No more sources than these have variance beyond the noise's; None where nothing was found against any number.
     """
 
     whitener: Whitener = field(repr=False)
@@ -48,6 +50,7 @@ class Whitening:
     rank: int
     suggested: int
     advice: tuple[str, ...] = ()
+    most_sources: int | None = None
 
     @property
     def isotropic(self) -> Floats:
@@ -80,7 +83,8 @@ def choose_whitening(
 
     Isotropic noise can be seen where channels outnumber sources: its variance is the mean of the eigenvalues that are
     left, and it is subtracted before whitening. `noise="auto"` takes it where those eigenvalues are equal up to
-    sampling. Otherwise all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space.
+    sampling and the others exceed them: a source without variance would be divided by the root of about zero. Otherwise
+    all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space.
     """
     check_columns(np.abs(mean) + np.sqrt(np.maximum(np.diag(covariance), 0.0)))
     values, vectors = np.linalg.eigh(covariance)
@@ -88,42 +92,58 @@ def choose_whitening(
     rank = covariance_rank(covariance, mean, precision)
     k = _check_components(n_components, rank, spectrum.size)
     suggested = description_length_rank(spectrum[:rank], n_samples)
-    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(spectrum[k:rank], n_samples)):
-        return k, _isotropic(spectrum, vectors, k, rank, suggested, n_samples)
-    r = rank
     advice: tuple[str, ...] = ()
+    above = None
+    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(spectrum[k:rank], n_samples)):
+        above = _above_noise(spectrum[:rank], n_samples)
+        if above >= k or rank <= k:
+            return k, _isotropic(spectrum, vectors, k, rank, suggested)
+        found = (
+            f"n_components={k}, but only {above} eigenvalues of the covariance exceed the noise (eigenvalue {k} is "
+            f"{spectrum[k - 1]:.3g}, the last {spectrum[rank - 1]:.3g}): lower n_components"
+        )
+        if noise == "isotropic":
+            raise ValueError(f"noise='isotropic' and {found}, or use noise='general'.")
+        advice = (f"{found}. Columns of mixing_ beyond {above} are arbitrary.",)
+    r = rank
     if rank > max(k, _QUASI_LIMIT):
         r = k
-        advice = (
+        advice += (
             f"the noise is not isotropic (discarded eigenvalues from {spectrum[k]:.3g} to {spectrum[rank - 1]:.3g}), "
             f"and {rank} dimensions are too many to find the sources' space by the cumulant: the {k} leading principal "
             "components were used, as FastICA does.",
         )
     roots = np.sqrt(spectrum[:r])
     whitener = Whitener(vectors[:, :r] / roots, vectors[:, :r] * roots, spectrum)
-    return k, Whitening(whitener, "general", float("nan"), None, rank, suggested, advice)
+    return k, Whitening(whitener, "general", float("nan"), None, rank, suggested, advice, above)
 
 
-def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, suggested: int, n_samples: float) -> Whitening:
+def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, suggested: int) -> Whitening:
     if rank <= k:
         raise ValueError(
             f"noise='isotropic' needs more channels than sources: the data have rank {rank}, n_components={k}. "
             "Lower n_components, or use noise='general'."
         )
     variance = float(spectrum[k:rank].mean())
-    signal = spectrum[:k] - variance
-    if not signal[-1] > 0:
-        raise ValueError(f"eigenvalue {k} of the covariance does not exceed the noise: lower n_components.")
-    advice: tuple[str, ...] = ()
-    if signal[-1] < 2 * variance * np.sqrt((rank - k) / n_samples):
-        advice = (
-            f"source {k} has hardly more variance than the noise (eigenvalue {spectrum[k - 1]:.3g}, noise "
-            f"{variance:.3g}): lower n_components, the spectrum suggests {suggested}.",
-        )
-    roots = np.sqrt(signal)
+    roots = np.sqrt(spectrum[:k] - variance)
     matrix = vectors[:, :k] / roots
     whitener = Whitener(matrix, vectors[:, :k] * roots, spectrum)
-    return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, suggested, advice)
+    return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, suggested)
+
+
+def _above_noise(spectrum: Floats, n_samples: float) -> int:
+    """How many eigenvalues exceed what sampling makes of equal ones; the smallest is taken to be noise.
+
+    The largest singular value of an (n, m) matrix of unit noise exceeds sqrt(n) + sqrt(m) + 3 with a probability below
+    exp(-9/2) = 0.011 (Davidson and Szarek 2001).
+    """
+    count = spectrum.size - 1
+    while count > 0:
+        group = spectrum[count - 1 :]
+        if group[0] > (1 + (np.sqrt(group.size) + 3) / np.sqrt(n_samples)) ** 2 * group.mean():
+            break
+        count -= 1
+    return count
 
 
 def _is_isotropic(discarded: Floats, n_samples: float) -> bool:

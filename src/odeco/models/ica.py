@@ -46,12 +46,13 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     noise : {"auto", "isotropic", "general"}
         "isotropic": equal variance in all channels; it is estimated from the d - k smallest eigenvalues and taken out,
         so it needs d > k. "general": any covariance, also none. "auto": isotropic where those eigenvalues are equal
-        up to sampling.
+        up to sampling and the others exceed them.
     method, method_options : str, mapping or None
         The decomposer of the cumulant, any method of `odeco.decompose` that takes order 4, and its options.
     refine : {"auto", "least-squares", "likelihood"} or None
-        None: the paper's estimate, the orthogonal decomposition of the whitened cumulant. "least-squares": components
-        need not be orthogonal, fitted to the cumulant; consistent under any Gaussian noise. "likelihood": estimated
+        None: the paper's estimate, the orthogonal decomposition of the whitened cumulant; where the noise is not known
+        to be isotropic a slice of the cumulant itself whitens it, so that no Gaussian noise biases it.
+        "least-squares": components fitted to the cumulant, not biased either. "likelihood": estimated
         scores of the sources, consistent without noise or with isotropic noise (d > k). "auto": scores as well, in a
         form that no Gaussian noise biases, together with the least-squares fit where that is the more certain. For
         signals (samples that depend on their neighbours) and sources that are loud together both use fixed functions
@@ -288,7 +289,12 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
         suggested_components=suggested,
         method=refined.method,
         n_passes=problem.n_passes,
-        advice=(*_kurtosis_advice(solution), *whitening.advice, *problem.advice, *solution.advice),
+        advice=(
+            *_kurtosis_advice(solution, whitening.most_sources),
+            *whitening.advice,
+            *problem.advice,
+            *solution.advice,
+        ),
         details={
             "noise_model": whitening.noise_model,
             "noise_variance": whitening.noise_variance,
@@ -304,10 +310,11 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
     )
 
 
-def _kurtosis_advice(solution: Solution) -> tuple[str, ...]:
+def _kurtosis_advice(solution: Solution, most_sources: int | None) -> tuple[str, ...]:
+    """`most_sources`: what the advice of the whitening says already."""
     weak = np.flatnonzero(~solution.identifiable)
     floor = f"{solution.kurtosis_floor:.2g}"
-    if weak.size == 0:
+    if weak.size == 0 or weak.size == solution.kurtosis.size - (most_sources or solution.kurtosis.size):
         return ()
     if weak.size == solution.kurtosis.size:
         return (

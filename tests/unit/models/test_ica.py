@@ -241,6 +241,20 @@ def test_many_components_are_fitted_without_the_tensor():
     assert ica.diagnostics_.suggested_components == k  # a white covariance has nothing to say of the number
 
 
+def test_many_components_are_whitened_by_a_slice_without_the_tensor():
+    rng = np.random.default_rng(1)
+    k = 26
+    sources = np.where(
+        np.arange(k) % 2, rng.laplace(size=(10_000, k)) / np.sqrt(2), rng.choice([-1.0, 1.0], (10_000, k))
+    )
+    mixing = np.linalg.qr(rng.standard_normal((k, k)))[0]
+    ica = ICA(refine=None, random_state=0).fit(sources @ mixing.T)
+    assert np.isnan(ica.diagnostics_.residual)  # never formed
+    assert "whitened by a slice" in ica.diagnostics_.method
+    assert mixing_error(ica.mixing_, mixing) < 0.25  # sqrt(k v / n) = 0.1 per column, and a half more by the slice
+    np.testing.assert_array_equal(np.sign(ica.kurtosis_), [1.0] * 13 + [-1.0] * 13)
+
+
 def test_same_seed_same_result():
     x, _, _ = draw(n=2000, noise=0.3)
     first, second = (ICA(random_state=3).fit(x) for _ in range(2))
@@ -301,6 +315,43 @@ def test_noise_of_the_outputs_counts_against_a_source(noise, identified):
     details = found.diagnostics_.details
     assert (np.abs(found.kurtosis_) > details["kurtosis_floor"]).all()
     assert details["identifiable"].tolist() == [identified] * 2
+
+
+@pytest.mark.parametrize("refine", [None, "least-squares", "auto"])
+@pytest.mark.parametrize("seed", range(4))
+def test_more_sources_than_there_are_fewer_than_channels(seed, refine):
+    rng = np.random.default_rng(seed)
+    n, mixing = 20_000, rng.standard_normal((5, 2))
+    sources = np.column_stack([rng.laplace(size=n) / np.sqrt(2), rng.uniform(-np.sqrt(3), np.sqrt(3), n)])
+    x = sources @ mixing.T + 0.3 * rng.standard_normal((n, 5))
+    with pytest.warns(MomentWarning, match="n_components=4, but only 2 eigenvalues of the covariance exceed the noise"):
+        ica = ICA(4, refine=refine, random_state=0).fit(x)
+    np.testing.assert_array_equal(ica.diagnostics_.details["identifiable"], [True, True, False, False])
+    assert mixing_error(ica.mixing_[:, :2], mixing) < 0.1
+    # Sampling (sd 0.15 and less), and the noise's share of at most a tenth in the outputs, by convention the sources'.
+    np.testing.assert_allclose(ica.kurtosis_[:2], [3.0, -1.2], rtol=0.25)
+    assert np.abs(ica.kurtosis_[2:]).max() < ica.diagnostics_.details["kurtosis_floor"]
+    assert ica.mixing_.shape == (5, 4)
+    assert np.linalg.eigvalsh(ica.covariance_ - ica.mixing_ @ ica.mixing_.T)[0] > -1e-9
+
+
+def test_isotropic_noise_is_not_divided_out_of_sources_that_are_not_there():
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(20_000, 2)) @ rng.standard_normal((2, 5)) + 0.3 * rng.standard_normal((20_000, 5))
+    with pytest.raises(ValueError, match="noise='isotropic' and n_components=4, but only 2 eigenvalues"):
+        ICA(4, noise="isotropic").fit(x)
+    assert ICA(2, noise="isotropic", random_state=0).fit(x).diagnostics_.details["identifiable"].all()
+
+
+def test_weak_sources_do_not_spoil_the_others_without_refinement():
+    """A Gaussian source has no part in any slice of the cumulant: only what the others span is whitened."""
+    x, mixing, sources = draw()
+    sources[:, 1:3] = np.random.default_rng(1).standard_normal((len(x), 2))
+    with pytest.warns(MomentWarning, match="2 of 4 sources"):
+        ica = ICA(refine=None, random_state=0).fit(sources @ mixing.T)
+    np.testing.assert_array_equal(ica.diagnostics_.details["identifiable"], [True, True, False, False])
+    assert mixing_error(ica.mixing_[:, :2], mixing[:, [0, 3]]) < 0.1
+    assert "whitened by a slice" in ica.diagnostics_.method
 
 
 @pytest.mark.parametrize("kind", ["constant", "duplicated", "average reference"])
