@@ -238,12 +238,12 @@ def noisy_channels(d, deviation, seed=4):
 
 
 @pytest.mark.parametrize("method", FOURTH_ORDER)
-@pytest.mark.parametrize("d", [3, 4])
-def test_theorem_3_4_under_gaussian_noise_of_any_covariance(d, method):
+@pytest.mark.parametrize(("d", "noise"), [(3, "auto"), (4, "general"), (4, "auto"), (5, "auto")])
+def test_theorem_3_4_under_gaussian_noise_of_any_covariance(d, noise, method):
     rows, weights, mixing = noisy_channels(d, deviation=0.5)
     truth = mixing / np.linalg.norm(mixing, axis=0)
     assert np.abs(np.triu(truth.T @ truth, 1)).max() > 0.3  # not orthogonal
-    model = ICA(K, refine=None, noise="general", method=method, random_state=0).fit(rows, sample_weight=1e8 * weights)
+    model = ICA(K, refine=None, noise=noise, method=method, random_state=0).fit(rows, sample_weight=1e8 * weights)
     matching = match_components(model.mixing_ / np.linalg.norm(model.mixing_, axis=0), truth, up_to_sign=True)
     assert matching.largest < DOUBLE
     order = matching.permutation

@@ -66,7 +66,7 @@ class Problem:
         return np.asarray(vectors.T @ matrix.T)
 
 
-def read_source(source: DenseSource, n_components: int | None, noise: str) -> Problem:
+def read_source(source: DenseSource, n_components: int | None, noise: str, exact: bool = False) -> Problem:
     """Pass 1: mean and covariance. Pass 2: the fourth cumulant of whitened samples, and those samples if they fit."""
     if not source.reiterable:
         raise ValueError(
@@ -77,7 +77,7 @@ def read_source(source: DenseSource, n_components: int | None, noise: str) -> Pr
     mean, covariance = second.mean, second.covariance
     advice = size_advice(second.n, source.n_features, n_components)
     precision = float(np.finfo(source.dtype).eps)
-    k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision)
+    k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision, exact)
     tensor, rows, weights = _second_pass(source, second.n, mean, np.asarray(whitening.whitener.matrix))
     factor = 1.0
     if rows is not None:
@@ -204,14 +204,14 @@ class StreamedChannels(Together):
         """(d,)"""
         return self.second.shift
 
-    def problem(self, n_components: int | None, noise: str) -> Problem:
+    def problem(self, n_components: int | None, noise: str, exact: bool = False) -> Problem:
         """The task that the samples so far pose."""
         second, fourth = self.second, self.fourth
         n_features, dimension = self.basis.shape
         advice = size_advice(second.n, n_features, n_components)
         whole = dimension == n_features
         inner, centre = (second.covariance, second.mean) if whole else (fourth.covariance, fourth.mean)
-        k, whitening = choose_whitening(centre, inner, second.weight, n_components, noise, self.precision)
+        k, whitening = choose_whitening(centre, inner, second.weight, n_components, noise, self.precision, exact)
         tensor = ExplicitTensor(np.ascontiguousarray(fourth.cumulant(np.asarray(whitening.whitener.matrix))))
         task = Task(tensor, whitening, k, second.weight)
         return Problem(task, second.mean, second.covariance, 1, None if whole else self.basis, advice)

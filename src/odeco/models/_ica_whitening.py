@@ -77,14 +77,21 @@ def covariance_rank(covariance: Floats, mean: Floats, precision: float) -> int:
 
 
 def choose_whitening(
-    mean: Floats, covariance: Floats, n_samples: float, n_components: int | None, noise: str, precision: float
+    mean: Floats,
+    covariance: Floats,
+    n_samples: float,
+    n_components: int | None,
+    noise: str,
+    precision: float,
+    exact: bool = False,
 ) -> tuple[int, Whitening]:
     """The number of components and the whitening of a covariance.
 
     Isotropic noise can be seen where channels outnumber sources: its variance is the mean of the eigenvalues that are
     left, and it is subtracted before whitening. `noise="auto"` takes it where those eigenvalues are equal up to
     sampling and the others exceed them: a source without variance would be divided by the root of about zero. Otherwise
-    all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space.
+    all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space. With `exact` nothing
+    is taken for granted: several eigenvalues must agree, and without any slack.
     """
     check_columns(np.abs(mean) + np.sqrt(np.maximum(np.diag(covariance), 0.0)))
     values, vectors = np.linalg.eigh(covariance)
@@ -94,7 +101,8 @@ def choose_whitening(
     suggested = description_length_rank(spectrum[:rank], n_samples)
     advice: tuple[str, ...] = ()
     above = None
-    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(spectrum[k:rank], n_samples)):
+    left = spectrum[k:rank]
+    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(left, n_samples, exact)):
         above = _above_noise(spectrum[:rank], n_samples)
         if above >= k or rank <= k:
             return k, _isotropic(spectrum, vectors, k, rank, suggested)
@@ -146,11 +154,13 @@ def _above_noise(spectrum: Floats, n_samples: float) -> int:
     return count
 
 
-def _is_isotropic(discarded: Floats, n_samples: float) -> bool:
-    """Whether the eigenvalues are equal up to sampling; one alone cannot tell, and is taken to be noise."""
+def _is_isotropic(discarded: Floats, n_samples: float, exact: bool) -> bool:
+    """Whether the eigenvalues are equal up to sampling; one alone cannot tell, and is taken to be unless `exact`."""
+    if exact and discarded.size == 1:
+        return False
     spread = np.sqrt(min(discarded.size / n_samples, 0.9))
     edges = ((1 + spread) / (1 - spread)) ** 2
-    return bool(discarded[0] <= _ISOTROPY_SLACK * edges * discarded[-1])
+    return bool(discarded[0] <= (1.0 if exact else _ISOTROPY_SLACK) * edges * discarded[-1])
 
 
 def description_length_rank(spectrum: Floats, n_samples: float) -> int:

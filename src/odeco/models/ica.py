@@ -46,7 +46,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     noise : {"auto", "isotropic", "general"}
         "isotropic": equal variance in all channels; it is estimated from the d - k smallest eigenvalues and taken out,
         so it needs d > k. "general": any covariance, also none. "auto": isotropic where those eigenvalues are equal
-        up to sampling and the others exceed them.
+        up to sampling and the others exceed them (one alone is taken to be, but not with ``refine=None``).
     method, method_options : str, mapping or None
         The decomposer of the cumulant, any method of `odeco.decompose` that takes order 4, and its options.
     refine : {"auto", "least-squares", "likelihood"} or None
@@ -155,7 +155,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.n_features_in_ = source.n_features
         self._forget_stream()
         with _blas_threads(source.n_features):
-            self._solve(read_source(source, self.n_components, self.noise), self.refine)
+            self._solve(read_source(source, self.n_components, self.noise, self.refine is None), self.refine)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -178,7 +178,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _read_moments(self) -> Self:
         """The estimate of all samples that the stream has seen."""
-        problem = self._stream.read(self._plan()).problem(self.n_components, self.noise)
+        problem = self._stream.read(self._plan()).problem(self.n_components, self.noise, self.refine is None)
         self._solve(problem, self.refine, warn=self._stream.started)
         return self
 
