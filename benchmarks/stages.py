@@ -134,7 +134,7 @@ STAGES: dict[str, list[Stage]] = {
         Stage("odeco.models._gaussian_fit:_refine", "EM", _em),
     ],
     "symbols": [
-        Stage("odeco.models.categorical_hmm:CategoricalHMM._starts", "moments and candidates", _symbol_moments, False),
+        Stage("odeco.models.categorical_hmm:CategoricalHMM._start", "moments and candidates", _symbol_moments, False),
         Stage("odeco.models.hmm_base:baum_welch", "Baum-Welch", _baum_welch, False),
     ],
     "signals": [

@@ -14,10 +14,13 @@ import pytest
 
 from odeco import (
     ICA,
+    CategoricalHMM,
     DawidSkene,
+    GaussianHMM,
     GaussianMixture,
     LatentDirichletAllocation,
     MultiViewMixture,
+    PoissonHMM,
     ProductMixture,
     SingleTopicModel,
     decompose_fourth,
@@ -25,7 +28,9 @@ from odeco import (
 )
 from odeco.decomposition import METHODS, run_method
 from odeco.metrics import amari, match_components
+from odeco.models.hmm_base import stationary_distribution
 from odeco.moments.cumulants import FourthMoments
+from odeco.simulate import categorical_hmm, markov_chain
 from odeco.sources.dense import DenseBatch
 from odeco.tensors import ExplicitTensor
 
@@ -212,6 +217,9 @@ def test_methods_that_do_not_take_a_tensor_say_so():
     for model in (GaussianMixture(2, method="moments"), ProductMixture(2, method="views"), ICA(2, method="fastica")):
         with pytest.raises(ValueError, match="method must be one of 'auto', 'power'"):
             model.fit(np.random.default_rng(0).standard_normal((50, 3)))
+    for chain in (CategoricalHMM(2, method="baum-welch"), GaussianHMM(2, method="em"), PoissonHMM(2, method="k-means")):
+        with pytest.raises(ValueError, match="method must be one of 'auto', 'power'"):
+            chain.fit(np.tile([0, 1, 2], 20)[:, None])
     with pytest.raises(ValueError, match="method 'power' has no option 'n_restart'.*Did you mean 'n_restarts'"):
         GaussianMixture(2, method="power", method_options={"n_restart": 3}).fit(np.eye(5))
 
@@ -291,3 +299,137 @@ def _amari_under_noise(n, seed):
     noise = rng.standard_normal((n, K)) @ np.diag([0.5, 0.1, 0.3])
     model = ICA(refine=None, random_state=0).fit(np.column_stack(sources) @ mixing.T + noise)
     return amari(model.components_, mixing)
+
+
+# Hidden Markov models: all sequences of three observations, each with its probability. Neither chain is reversible.
+TRANSMAT = np.array([[0.7, 0.2, 0.1], [0.05, 0.6, 0.35], [0.3, 0.1, 0.6]])
+STATIONARY = stationary_distribution(TRANSMAT)
+ELSEWHERE = np.array([0.1, 0.2, 0.7])  # a start that is not stationary
+each_start = pytest.mark.parametrize("start", [STATIONARY, ELSEWHERE], ids=["stationary", "not stationary"])
+
+
+def all_triples(points, masses, start):
+    """Sequences (n, 3, d) of the points (m, d) that states emit with probabilities masses (k, m), and their weights."""
+    places = np.array(list(product(range(len(points)), repeat=3)))
+    emitted = [masses[:, places[:, step]] for step in range(3)]
+    weights = np.einsum("i,in,ij,jn,jl,ln->n", start, emitted[0], TRANSMAT, emitted[1], TRANSMAT, emitted[2])
+    return points[places][weights > 0], 1e4 * weights[weights > 0]
+
+
+def check_chain(model, order, start):
+    np.testing.assert_allclose(model.transmat_[np.ix_(order, order)], TRANSMAT, atol=DOUBLE)
+    np.testing.assert_allclose(model.startprob_[order], start, atol=DOUBLE)
+    assert np.abs(model.transmat_[np.ix_(order[[1, 2, 0]], order[[1, 2, 0]])] - TRANSMAT).max() > 0.1
+
+
+def fit_triples(model, sequences, weights):
+    n = len(sequences)
+    return model.fit(sequences.reshape(3 * n, -1), [3] * n, sequence_weight=weights)
+
+
+@each_method
+@each_start
+def test_proposition_3_4_for_symbols(start, method):
+    sequences, weights = all_triples(np.arange(5)[:, None], TOPICS, start)
+    model = fit_triples(CategoricalHMM(K, refine=None, method=method, random_state=0), sequences, weights)
+    order = matched(model.emissionprob_, TOPICS)
+    np.testing.assert_allclose(model.emissionprob_[order], TOPICS, atol=DOUBLE)
+    check_chain(model, order, start)
+    assert model.diagnostics_.method == "moments (Proposition 3.4)"
+    assert model.diagnostics_.clipped_mass < DOUBLE
+
+
+def hermite_points(means, roots):
+    """Three points for each dimension of each state, with a Gaussian's moments up to order five: (m, d) and (k, m)."""
+    d = means.shape[1]
+    grid = np.sqrt(3.0) * np.array(list(product([-1.0, 0.0, 1.0], repeat=d)))
+    masses = np.array([np.prod(part) for part in product(*[np.array([1, 4, 1]) / 6.0] * d)])
+    points = np.vstack([mean + grid @ root.T for mean, root in zip(means, roots, strict=True)])
+    return points, np.kron(np.eye(len(means)), masses)
+
+
+CHAIN_MEANS = np.array([[0.0, 1.0], [2.0, -1.0], [-1.0, 3.0]])
+CHAIN_ROOTS = {
+    "spherical": np.array([0.5, 1.0, 0.8])[:, None, None] * np.eye(2),
+    "diag": np.array([np.diag([0.5, 1.0]), np.diag([1.0, 0.4]), np.diag([0.8, 0.8])]),
+    "full": np.array([[[0.5, 0.0], [0.3, 1.0]], [[1.0, 0.0], [-0.2, 0.4]], [[0.8, 0.0], [0.1, 0.8]]]),
+    "tied": np.tile([[0.9, 0.0], [0.3, 0.6]], (3, 1, 1)),
+}
+
+
+def check_gaussian_chain(kind, method, start):
+    roots = CHAIN_ROOTS[kind]
+    sequences, weights = all_triples(*hermite_points(CHAIN_MEANS, roots), start)
+    model = GaussianHMM(K, covariance_type=kind, refine=None, method=method, random_state=0)
+    fit_triples(model, sequences, weights)
+    order = matched(model.means_, CHAIN_MEANS)
+    np.testing.assert_allclose(model.means_[order], CHAIN_MEANS, atol=DOUBLE)
+    np.testing.assert_allclose(model.covariance_matrices()[order], roots @ roots.transpose(0, 2, 1), atol=DOUBLE)
+    check_chain(model, order, start)
+
+
+@each_method
+def test_proposition_3_4_for_gaussians(method):
+    check_gaussian_chain("diag", method, STATIONARY)
+
+
+@pytest.mark.parametrize("kind", CHAIN_ROOTS)
+def test_proposition_3_4_for_every_covariance(kind):
+    check_gaussian_chain(kind, "auto", ELSEWHERE)
+
+
+@each_method
+@each_start
+def test_proposition_3_4_for_counts(start, method):
+    """Any distribution with the mean of a Poisson will do: rates are read from means."""
+    counts = np.arange(12)
+    rates = np.array([1.0, 4.0, 8.0])
+    masses = np.array([np.exp(counts * np.log(rate) - np.cumsum(np.log(np.maximum(counts, 1)))) for rate in rates])
+    masses /= masses.sum(axis=1, keepdims=True)
+    sequences, weights = all_triples(counts[:, None], masses, start)
+    model = fit_triples(PoissonHMM(K, refine=None, method=method, random_state=0), sequences, weights)
+    means = (masses @ counts)[:, None]
+    order = np.argsort(model.lambdas_[:, 0])  # the rates above ascend
+    np.testing.assert_allclose(model.lambdas_[order], means, atol=1e-6)
+    check_chain(model, order, start)
+
+
+def test_missing_entries_do_not_bias_the_moments_of_a_chain():
+    """One of two columns is missing half of the time in the middle: the other half has all moments."""
+    sequences, weights = all_triples(*hermite_points(CHAIN_MEANS, CHAIN_ROOTS["full"]), STATIONARY)
+    holes = sequences.copy()
+    holes[:, 1, 0] = np.nan
+    model = GaussianHMM(K, covariance_type="full", refine=None, random_state=0)
+    fit_triples(model, np.concatenate([sequences, holes]), np.concatenate([weights, weights]))
+    order = matched(model.means_, CHAIN_MEANS)
+    roots = CHAIN_ROOTS["full"]
+    np.testing.assert_allclose(model.means_[order], CHAIN_MEANS, atol=DOUBLE)
+    np.testing.assert_allclose(model.covars_[order], roots @ roots.transpose(0, 2, 1), atol=DOUBLE)
+
+
+def symbols_error(n, seed):
+    x = categorical_hmm(n, TRANSMAT, TOPICS, random_state=seed).observations
+    model = CategoricalHMM(K, refine=None, random_state=0).fit(x)
+    return np.abs(model.emissionprob_[matched(model.emissionprob_, TOPICS)] - TOPICS).max()
+
+
+def gaussians_error(n, seed):
+    rng = np.random.default_rng(seed)
+    states = markov_chain(n, TRANSMAT, random_state=rng)
+    x = CHAIN_MEANS[states] + 0.7 * rng.standard_normal((n, 2))
+    model = GaussianHMM(K, refine=None, random_state=0).fit(x)
+    return np.abs(model.means_[matched(model.means_, CHAIN_MEANS)] - CHAIN_MEANS).max()
+
+
+def counts_error(n, seed):
+    rng = np.random.default_rng(seed)
+    rates = np.array([[1.0], [6.0], [15.0]])
+    model = PoissonHMM(K, refine=None, random_state=0)
+    model.fit(rng.poisson(rates[markov_chain(n, TRANSMAT, random_state=rng)]))
+    return np.abs(np.sort(model.lambdas_, axis=0) - rates).max()
+
+
+@pytest.mark.parametrize("error", [symbols_error, gaussians_error, counts_error])
+def test_the_error_of_a_chain_falls_as_the_root_of_the_steps(error):
+    few, many = (np.median([error(n, seed) for seed in range(7)]) for n in (10_000, 100_000))
+    assert 1.5 < few / many < 7  # the root of 10, and what medians of seven leave of it

@@ -8,6 +8,10 @@ So ``E[z2 z1' <c, z3>] P'^-1 = A2 diag(A3'c) A2^-1`` for every c, and the same w
 family of matrices with common eigenvectors A2. The symmetrization of section 3.3 would also invert E[z1 z3'], which
 holds the square of the transition matrix and is far worse conditioned: only P is inverted here, with a ridge. A
 least-squares fit of all three factors to the k x k x k moments then takes out most of what the inversion has amplified.
+
+These are starts for Baum-Welch, not the estimate of ``refine=None``. With the symmetrization and the same ridges in
+their place fits ended as likely or likelier on twelve sets of measurements and counts, and less likely on one (vowels,
+three states: 37,858 nats, not 38,022 to 38,403).
 """
 
 from __future__ import annotations

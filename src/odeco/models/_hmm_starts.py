@@ -6,6 +6,7 @@ sample of the data, cost less than one pass over all of it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Self
@@ -34,7 +35,6 @@ Floats = NDArray[np.float64]
 _BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on it use every step
 _LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differences between columns that go together
 _RIDGES = (0.05, 0.2)
-_FALLBACK = " The fit starts from clusters of the observations instead."
 SAMPLE_STEPS = 20_000  # on which candidates are compared
 _FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
 _FEW_STARTS = 6
@@ -48,12 +48,21 @@ _APART = 0.2  # units of the packed parameters between twins
 _LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
 _CLUSTER_ROWS = 5_000
 _CLUSTER_ROUNDS = 12
+CLUSTERS, COMMON = "k-means", "common eigenvectors of moments"  # what starts are called
 _STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
 
 
 @dataclass(frozen=True, eq=False)
+class Candidate:
+    """Where Baum-Welch may start, and how it was found."""
+
+    name: str
+    parameters: HMMParameters[Any]
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """The moments of a fit: one `FeatureTriples` for each basis."""
+    """The moments of a fit: one `FeatureTriples` for each basis; without any, the first advice says what is lacking."""
 
     pairs: FeaturePairs
     triples: tuple[FeatureTriples, ...]
@@ -117,7 +126,7 @@ def feature_moments(data: Chains, n_components: int, *, correlated: bool) -> Fea
         moments = replace(moments, triples=TripleSums(moments.triples).update(data).triples)
     if moments.triples and not moments.triples[0].triple_weight > 0:
         text = "no three steps follow each other with observations: the third moments are empty."
-        return replace(moments, triples=(), advice=(text + _FALLBACK,))
+        return replace(moments, triples=(), advice=(text,))
     return moments
 
 
@@ -125,7 +134,7 @@ class TripleSums(Additive):
     """Triples on several bases, of which the features are computed once, as one sum."""
 
     _sums: ClassVar[tuple[str, ...]] = ("parts",)
-    _names = ("pairs", "triples", "pair_weight", "triple_weight", "n")
+    _names = (*FeatureTriples.names, "n")
 
     def __init__(self, triples: tuple[FeatureTriples, ...]) -> None:
         self.triples = triples
@@ -158,7 +167,7 @@ def feature_bases(data: Chains, n_components: int, *, correlated: bool) -> Featu
     pairs.update(*head)
     if not pairs.pair_weight > 0:
         text = "no two steps follow each other with observations: the moments say nothing of transitions."
-        return FeatureMoments(pairs, (), (text + _FALLBACK,))
+        return FeatureMoments(pairs, (), (text,))
     bases = [
         pairs.basis(n_components, columns, least_variance=least)
         for columns, least in zip(column_sets(features, pairs.total.size), _LEAST_VARIANCES, strict=True)
@@ -169,7 +178,7 @@ def feature_bases(data: Chains, n_components: int, *, correlated: bool) -> Featu
             f"the features of the observations span {largest} dimensions and {n_components} states need as many: "
             "the moments do not determine the model (too few distinct values?). Lower n_components."
         )
-        return FeatureMoments(pairs, (), (text + _FALLBACK,))
+        return FeatureMoments(pairs, (), (text,))
     return FeatureMoments(pairs, tuple(FeatureTriples(basis) for basis in bases if basis.size == n_components))
 
 
@@ -182,26 +191,23 @@ def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
     return [np.ones(size, dtype=bool), smooth]
 
 
-def chains_of(
-    moments: FeatureMoments, rng: np.random.Generator, *, first_only: bool = False
-) -> list[tuple[Chain, FeatureBasis]]:
-    """Proposition 3.4 read backwards on each basis, with less and with more of a ridge."""
+def recovered_chains(moments: FeatureMoments, rng: np.random.Generator) -> list[tuple[Chain, FeatureBasis]]:
+    """Common eigenvectors on each basis, with less and with more of a ridge."""
     out = []
     for triples in moments.triples:
         for ridge in _RIDGES:
-            try:
+            with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the other candidates stand
                 out.append((recover_chain(*triples.read(), rng, ridge=ridge), triples.basis))
-            except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
-                continue
-            if first_only:
-                return out
     return out
 
 
-def describe(moments: FeatureMoments, chains: list[Chain], n_components: int, *, warn: bool) -> MomentReport:
+def describe(
+    moments: FeatureMoments, n_components: int, *, residual: float, clipped_mass: float, warn: bool
+) -> MomentReport:
     """What the moments say of themselves; with `warn` also where they are too weak to stand alone."""
-    if not chains:
-        return MomentReport(method="clusters", advice=moments.advice)
+    if not moments.triples:
+        lacking, *more = moments.advice
+        return MomentReport(advice=(f"{lacking} The fit starts from clusters of the observations instead.", *more))
     spectrum = np.concatenate([[1.0], moments.spectrum])
     k, size = n_components, moments.spectrum.size
     noise = (1 + np.sqrt(0.5)) * np.sqrt(size / moments.pairs.pair_weight)  # largest singular value of noise alone
@@ -217,8 +223,8 @@ def describe(moments: FeatureMoments, chains: list[Chain], n_components: int, *,
         spectrum=spectrum,
         gap=float(1 - spectrum[k] / spectrum[k - 1]) if spectrum.size > k else 1.0,
         condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
-        residual=chains[0].residual,
-        clipped_mass=chains[0].clipped,
+        residual=residual,
+        clipped_mass=clipped_mass,
         suggested_components=supported,
         advice=advice,
         details={"noise": float(noise)},
@@ -230,13 +236,17 @@ def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
     k = len(chain.joint)
     rows = chain.joint.sum(axis=1, keepdims=True)
     transmat = np.where(rows > 0, chain.joint / np.where(rows > 0, rows, 1.0), 1.0 / k)
-    start = (1 - _STICKY) * rows[:, 0] + _STICKY / k
-    return HMMParameters(start / start.sum(), (1 - _STICKY) * transmat + _STICKY / k, emission)
+    return spread(HMMParameters(rows[:, 0] / rows.sum(), transmat, emission))
 
 
-def cluster_starts(
-    data: Chains, n_components: int, like: Emission, rng: np.random.Generator
-) -> list[HMMParameters[Any]]:
+def spread(parameters: HMMParameters[Any]) -> HMMParameters[Any]:
+    """A little of each row for every state: a start for Baum-Welch, which never revives a zero."""
+    k = parameters.n_components
+    start = (1 - _STICKY) * parameters.startprob + _STICKY / k
+    return replace(parameters, startprob=start, transmat=(1 - _STICKY) * parameters.transmat + _STICKY / k)
+
+
+def cluster_starts(data: Chains, n_components: int, like: Emission, rng: np.random.Generator) -> list[Candidate]:
     """Clusters of the observations as states, transitions as counted between them: several where data are few."""
     values, linked, weights = steps_of(sample_of(data, SAMPLE_STEPS))
     spread = np.nanstd(values, axis=0)
@@ -244,7 +254,7 @@ def cluster_starts(
     starts = []
     for _ in range(_FEW_STARTS if len(data) <= _FEW_STEPS else 1):
         labels = clusters(standard, n_components, rng)
-        starts.append(_labelled(values, linked, weights, labels, n_components, like))
+        starts.append(Candidate(CLUSTERS, _labelled(values, linked, weights, labels, n_components, like)))
     return starts
 
 
@@ -296,8 +306,8 @@ def _labelled(
 
 
 def best_starts(
-    data: Chains, candidates: list[HMMParameters[Any]], rng: np.random.Generator | None = None
-) -> tuple[list[HMMParameters[Any]], bool]:
+    data: Chains, candidates: list[Candidate], rng: np.random.Generator | None = None
+) -> tuple[list[Candidate], bool]:
     """Candidates in order of the likelihood they reach on a sample, and whether the best has converged there.
 
     Few passes for all, more for the better half. With `rng`, those of which a state has died compete again with that
@@ -306,13 +316,15 @@ def best_starts(
     sample = sample_of(data, SAMPLE_STEPS)
     survivors = candidates
     for passes in _PASSES:
-        refined = [baum_welch(sample, candidate, max_iter=passes, tol=1e-5) for candidate in survivors]
-        ranked = sorted(refined, key=lambda result: -result.trace.best)
-        survivors = [result.state for result in ranked[: max(1, len(ranked) // 2)]]
+        refined = [(start.name, baum_welch(sample, start.parameters, max_iter=passes, tol=1e-5)) for start in survivors]
+        ranked = sorted(refined, key=lambda named: -named[1].trace.best)
+        survivors = [Candidate(name, result.state) for name, result in ranked[: max(1, len(ranked) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
-            survivors += [_revived(state, dead, rng) for state in survivors if (dead := _dead(state)).any()]
-    settled = ranked[0].trace.converged
-    return [_loosened(state) if len(sample) < len(data) else state for state in survivors], settled
+            survivors += [_revived(start, dead, rng) for start in survivors if (dead := _dead(start.parameters)).any()]
+    settled = ranked[0][1].trace.converged
+    if len(sample) < len(data):
+        survivors = [replace(start, parameters=_loosened(start.parameters)) for start in survivors]
+    return survivors, settled
 
 
 def on_a_part(
@@ -343,13 +355,15 @@ def _dead(parameters: HMMParameters[Any]) -> NDArray[np.bool_]:
     return np.asarray(stationary_distribution(parameters.transmat) < _ALIVE)
 
 
-def _revived(parameters: HMMParameters[Any], dead: NDArray[np.bool_], rng: np.random.Generator) -> HMMParameters[Any]:
+def _revived(start: Candidate, dead: NDArray[np.bool_], rng: np.random.Generator) -> Candidate:
     """Dead states become twins of the commonest one, a little apart from it."""
+    parameters = start.parameters
     order = np.arange(parameters.n_components)
     order[dead] = np.argmax(stationary_distribution(parameters.transmat))
     twins = parameters.permute(order)
     packed = twins.emission.pack()
     emission = twins.emission.unpack(packed + _APART * rng.standard_normal(packed.size))
     rows = twins.transmat + _STICKY / parameters.n_components
-    start = twins.startprob + _STICKY / parameters.n_components
-    return HMMParameters(start / start.sum(), rows / rows.sum(axis=1, keepdims=True), emission)
+    first = twins.startprob + _STICKY / parameters.n_components
+    revived = HMMParameters(first / first.sum(), rows / rows.sum(axis=1, keepdims=True), emission)
+    return Candidate(f"{start.name} with a dead state revived", revived)

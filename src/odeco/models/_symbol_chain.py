@@ -1,4 +1,4 @@
-"""Proposition 3.4 read backwards for symbols: from pairs and triples to transitions and emissions.
+"""Symbols: the basis of their moments, and regularised moments where Baum-Welch may start.
 
 Symbols are scaled by D^(-1/2), D their frequencies, as in the chi-square statistic of a table: sampling noise is then
 the same in every direction. One basis serves all three views, its first direction the constant 1. On it, with h the
@@ -14,7 +14,6 @@ wants it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.decomposition import Decomposition, decompose
-from odeco.exceptions import MomentWarning
+from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
 from odeco.moments.sequences import SymbolPairs
+from odeco.tensors import ExplicitTensor, multilinear, symmetrize
 
 Floats = NDArray[np.float64]
 
@@ -105,9 +104,17 @@ class ChainEstimate:
 
 
 def chain_from_core(
-    second: Floats, core: Floats, *, ridge: float, rng: np.random.Generator, method: str = "auto", floor: float = 1e-3
+    second: Floats,
+    core: Floats,
+    *,
+    ridge: float,
+    rng: np.random.Generator,
+    method: Decomposer = AUTO,
+    floor: float = 1e-3,
 ) -> ChainEstimate:
-    """Theorem 3.6 with the third view as the pattern, then Proposition 3.4: E[y1 y2'] (k, k) and the core (k, k, k).
+    """Theorem 3.6 with a ridge, the third view as the pattern: from E[y1 y2'] (k, k) and the core (k, k, k).
+
+    Where the moments are weak the theorem itself fails or amplifies noise; this is a start for Baum-Welch instead.
 
     Parameters
     ----------
@@ -123,16 +130,11 @@ def chain_from_core(
     first_to_third = second.T @ inverse  # E[y3 y2'] E[y1 y2']^-1
     middle_to_third = core[:, 0, :].T @ inverse.T  # E[y3 y1'] E[y2 y1']^-1
     pairs = first_to_third @ second @ middle_to_third.T
-    tensor = np.einsum("abc,ia,jb->ijc", core, first_to_third, middle_to_third, optimize=True)
     lengths, axes = np.linalg.eigh((pairs + pairs.T) / 2)
     roots = np.sqrt(np.maximum(lengths, 1e-3 * ridge * lengths[-1] if ridge else 1e-15 * lengths[-1]))
     whiten, lift = axes / roots, axes * roots
-    whitened = np.einsum("abc,ai,bj,cl->ijl", tensor, whiten, whiten, whiten, optimize=True)
-    orders = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
-    whitened = sum(whitened.transpose(order) for order in orders) / 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MomentWarning)  # what the tensor shows is reported by the caller, once
-        found = decompose(whitened, k, method=method, random_state=rng)
+    whitened = multilinear(core, first_to_third.T @ whiten, middle_to_third.T @ whiten, whiten)
+    found = run_decomposer(method, ExplicitTensor(symmetrize(whitened)), k, rng)
     return _read_back(second, lift @ found.eigenvectors, found, floor)
 
 

@@ -1,19 +1,22 @@
-"""Where Baum-Welch starts for symbols: moments, windows where symbols are too few, guesses where both fail."""
+"""Symbols: the theorem's estimate, and where Baum-Welch starts.
+
+Candidates for Baum-Welch are regularised moments, windows where symbols are too few, guesses where both fail.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.decomposition import AUTO, Decomposer, Decomposition
 from odeco.exceptions import MomentError
+from odeco.models._chain_theorem import FEWEST_STARTS, lift_of, read_chain
 from odeco.models._feature_chain import recover_chain
-from odeco.models._hmm_starts import SAMPLE_STEPS, best_starts, clusters, sample_of
+from odeco.models._hmm_starts import SAMPLE_STEPS, Candidate, best_starts, clusters, sample_of
 from odeco.models._symbol_chain import (
-    ChainEstimate,
     SymbolBasis,
     chain_from_core,
     emissions_from_pairs,
@@ -21,7 +24,8 @@ from odeco.models._symbol_chain import (
     symbol_basis,
 )
 from odeco.models._symbol_windows import window_length, window_start
-from odeco.models.hmm_base import MomentReport, stationary_distribution
+from odeco.models.hmm_base import THEOREM, MomentReport, stationary_distribution
+from odeco.models.topics import to_simplex
 from odeco.moments.sequences import SymbolPairs, SymbolTriples
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
@@ -65,6 +69,39 @@ def symbol_moments(data: Chains, pairs: SymbolPairs, k: int, rng: np.random.Gene
     return SymbolMoments(pairs, basis, SymbolTriples(basis.vectors).update(data).core)
 
 
+def theorem_estimate(
+    moments: SymbolMoments, k: int, *, smoothing: float, method: Decomposer, rng: np.random.Generator
+) -> tuple[Parameters, MomentReport]:
+    """Proposition 3.4 alone: emissions and the first states lifted from what Theorem 3.6 gives, then on the simplex."""
+    pairs, vectors = moments.pairs, moments.basis.vectors
+    chain = read_chain(moments.core, method, rng)
+    before, after = (pairs.joint.T @ vectors).T, (pairs.joint @ vectors).T  # E[z1 x2'], E[z2 x1']
+    lift = lift_of(np.vstack([moments.second, moments.second.T]), np.vstack([before, after]))
+    emissions, clipped = to_simplex(chain.means @ lift)
+    n_sequences = float(pairs.first.sum())
+    start, clipped_start = chain.start(pairs.first @ vectors / max(n_sequences, 1e-300), n_sequences)
+    largest = max(chain.clipped_mass, float(clipped.max()), clipped_start)
+    report = describe(moments, chain.components.decomposition, largest, k)
+    found = HMMParameters(start, chain.transmat, CategoricalEmission(emissions, smoothing))
+    return found, replace(report, method=THEOREM)
+
+
+def symbol_theorem(
+    data: Chains, n_symbols: int, k: int, *, smoothing: float, method: Decomposer, rng: np.random.Generator
+) -> tuple[Parameters, MomentReport]:
+    """The estimate of ``refine=None``; MomentError where the data lack what the proposition needs."""
+    pairs = SymbolPairs(n_symbols).update(data)
+    if k == 1:
+        return one_state(pairs, smoothing)
+    n_seen = int(np.count_nonzero(pairs.frequencies))
+    if n_seen < k:
+        raise MomentError(
+            f"{n_seen} different symbols cannot tell {k} states apart: Proposition 3.4 needs as many symbols as "
+            "states. Lower n_components, or use refine='auto', which takes windows of symbols for observations."
+        )
+    return theorem_estimate(symbol_moments(data, pairs, k, rng), k, smoothing=smoothing, method=method, rng=rng)
+
+
 def parameters_from(
     moments: SymbolMoments, means: Floats, joint: Floats, smoothing: float, pair_steps: int
 ) -> Parameters:
@@ -85,7 +122,7 @@ def _rows(joint: Floats) -> Floats:
 def first_states(first: Floats, emissions: Floats, stationary: Floats) -> Floats:
     """The start (k,) that makes the first symbols most likely; the stationary one where there are few sequences."""
     k = stationary.size
-    if first.sum() < 10 * k:
+    if first.sum() < FEWEST_STARTS * k:
         return stationary
     weights = np.maximum(stationary, 1e-3)
     weights = weights / weights.sum()
@@ -94,7 +131,7 @@ def first_states(first: Floats, emissions: Floats, stationary: Floats) -> Floats
     return np.asarray(weights / weights.sum())
 
 
-def guesses(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Parameters]:
+def guesses(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> list[Candidate]:
     """Random models around the frequencies of the symbols, for data whose moments do not show every state."""
     frequencies = SymbolPairs(n_symbols).update(data).frequencies
     out = []
@@ -103,11 +140,11 @@ def guesses(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.rand
         transmat = (0.0 if i % 2 else 0.8) * np.eye(k) + rng.dirichlet(np.ones(k), size=k)
         transmat /= transmat.sum(axis=1, keepdims=True)
         emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
-        out.append(HMMParameters(np.full(k, 1.0 / k), transmat, emission))
+        out.append(Candidate("a random guess", HMMParameters(np.full(k, 1.0 / k), transmat, emission)))
     return out
 
 
-def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Parameters:
+def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator) -> Candidate:
     """States that last: clusters of segments by composition, as along a genome, where pairs show next to nothing."""
     data = data.sample(8 * SAMPLE_STEPS) if isinstance(data, ChainSource) else data
     assert data.codes is not None
@@ -122,72 +159,86 @@ def segments(data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.ran
     emissions = np.eye(k)[labels].T @ counts + counts.sum(axis=0) / counts.sum() + 1e-3
     transmat = np.full((k, k), 1.0 / (_SEGMENT * k)) + (1 - 1.0 / _SEGMENT) * np.eye(k)
     emission = CategoricalEmission(emissions / emissions.sum(axis=1, keepdims=True), smoothing)
-    return HMMParameters(np.full(k, 1.0 / k), transmat, emission)
+    return Candidate("clusters of segments", HMMParameters(np.full(k, 1.0 / k), transmat, emission))
 
 
 def symbol_starts(
-    data: Chains, n_symbols: int, k: int, *, smoothing: float, rng: np.random.Generator
-) -> tuple[list[Parameters], MomentReport]:
-    """Candidates, best first, and the report on the moments."""
+    data: Chains,
+    n_symbols: int,
+    k: int,
+    *,
+    smoothing: float,
+    rng: np.random.Generator,
+    method: Decomposer = AUTO,
+) -> tuple[Parameters, MomentReport]:
+    """The best of the candidates, and the report on the moments, which names it."""
     if k == 1:
-        return [_one_state(data, n_symbols, smoothing)], MomentReport(method="frequencies", n_passes=1)
+        return one_state(SymbolPairs(n_symbols).update(data), smoothing)
     try:
-        candidates, report = _moment_or_window_starts(data, n_symbols, k, smoothing, rng)
+        candidates, report = _moment_or_window_starts(data, n_symbols, k, smoothing, rng, method)
     except MomentError as error:
         text = (
             f"the moments do not determine {k} states ({error}) Random guesses were tried instead: lower n_components, "
             "or compare seeds."
         )
-        candidates, report = [], MomentReport(method="random guesses", advice=(text,))
+        candidates, report = [], MomentReport(advice=(text,))
     if not report.advice:
-        ordered, value = by_likelihood(candidates, data)
+        best, value = most_likely(candidates, data)
         if value > _entropy(data, n_symbols) + _WEAK:
-            return ordered, report
+            return best.parameters, replace(report, method=best.name)
         # Hardly better than independent symbols: a saddle, or a chain whose states last long and differ little.
     others = [segments(data, n_symbols, k, smoothing, rng), *guesses(data, n_symbols, k, smoothing, rng)]
-    return best_starts(data, candidates + others)[0], report
+    best = best_starts(data, candidates + others)[0][0]
+    return best.parameters, replace(report, method=best.name)
 
 
 def _moment_or_window_starts(
-    data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
-) -> tuple[list[Parameters], MomentReport]:
+    data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator, method: Decomposer
+) -> tuple[list[Candidate], MomentReport]:
     """Windows as views where the symbols are fewer than the states."""
     pairs = SymbolPairs(n_symbols).update(data)
     n_seen = int(np.count_nonzero(pairs.frequencies))
     if n_seen >= k:
-        return moment_starts(symbol_moments(data, pairs, k, rng), k, smoothing, rng)
+        return moment_starts(symbol_moments(data, pairs, k, rng), k, smoothing, rng, method)
     start = window_start(data, n_symbols, k, smoothing, rng)
     text = (
         f"{n_seen} different symbols cannot tell {k} states apart: windows of {window_length(n_symbols, k)} symbols "
         "were used as observations, and random guesses beside them. Compare seeds."
     )
-    return [start], MomentReport(method="moments of windows", suggested_components=n_seen, advice=(text,))
+    report = MomentReport(suggested_components=n_seen, advice=(text,))
+    return [Candidate("moments of windows", start)], report
 
 
 def moment_starts(
-    moments: SymbolMoments, k: int, smoothing: float, rng: np.random.Generator
-) -> tuple[list[Parameters], MomentReport]:
+    moments: SymbolMoments, k: int, smoothing: float, rng: np.random.Generator, method: Decomposer = AUTO
+) -> tuple[list[Candidate], MomentReport]:
     """Candidates for each ridge of the symmetrization and of common eigenvectors, and the report on the first."""
     second, core = moments.second, moments.core
-    chains = [chain_from_core(second, core, ridge=ridge, rng=rng) for ridge in RIDGES]
-    views = [(chain.means, chain.joint) for chain in chains]
+    chains = [chain_from_core(second, core, ridge=ridge, rng=rng, method=method) for ridge in RIDGES]
+    views = [
+        (f"symmetrized moments with ridge {ridge:g} and EM on pairs", chain.means, chain.joint)
+        for ridge, chain in zip(RIDGES, chains, strict=True)
+    ]
     misfit = 0.0
     with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the others stand
         common = recover_chain(second, core, rng, ridge=COMMON_RIDGE)
-        views.append((common.vectors, (common.joint + _LEAST) / (common.joint + _LEAST).sum()))
+        joint = (common.joint + _LEAST) / (common.joint + _LEAST).sum()
+        views.append(("common eigenvectors of moments and EM on pairs", common.vectors, joint))
         misfit = common.residual
-    candidates = [parameters_from(moments, means, joint, smoothing, _PAIR_STEPS) for means, joint in views]
-    report = describe(moments, chains[0], k)
+    candidates = [
+        Candidate(name, parameters_from(moments, means, joint, smoothing, _PAIR_STEPS)) for name, means, joint in views
+    ]
+    report = describe(moments, chains[0].decomposition, chains[0].clipped_mass, k)
     return candidates, replace(report, details={**report.details, "misfit": misfit})
 
 
-def by_likelihood(candidates: list[Parameters], data: Chains) -> tuple[list[Parameters], float]:
-    """Best first, as a sample of the data sees them, and the mean log-likelihood of the best."""
+def most_likely(candidates: list[Candidate], data: Chains) -> tuple[Candidate, float]:
+    """The best as a sample of the data sees them, and its mean log-likelihood."""
     sample = sample_of(data, _SAMPLE)
     recursions = ForwardBackward(sample)
-    scores = [recursions.log_likelihood(candidate) / sample.total_weight for candidate in candidates]
-    order = sorted(range(len(candidates)), key=lambda i: -scores[i])
-    return [candidates[i] for i in order], scores[order[0]]
+    scores = [recursions.log_likelihood(candidate.parameters) / sample.total_weight for candidate in candidates]
+    best = int(np.argmax(scores))
+    return candidates[best], scores[best]
 
 
 def _entropy(data: Chains, n_symbols: int) -> float:
@@ -199,7 +250,7 @@ def _entropy(data: Chains, n_symbols: int) -> float:
     return present * float(np.sum(frequencies * np.log(np.where(frequencies > 0, frequencies, 1.0))))
 
 
-def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentReport:
+def describe(moments: SymbolMoments, decomposition: Decomposition, clipped_mass: float, k: int) -> MomentReport:
     """What the pairs and the tensor say, with advice where the pairs show fewer states."""
     spectrum, noise = moments.basis.spectrum, moments.basis.noise
     shown = int(np.sum(spectrum > noise))
@@ -213,18 +264,19 @@ def describe(moments: SymbolMoments, chain: ChainEstimate, k: int) -> MomentRepo
         spectrum=spectrum,
         gap=float(1 - spectrum[k] / spectrum[k - 1]) if k < spectrum.size and spectrum[k - 1] > 0 else 1.0,
         condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
-        residual=chain.decomposition.residual,
-        clipped_mass=chain.clipped_mass,
+        residual=decomposition.residual,
+        clipped_mass=clipped_mass,
         suggested_components=shown,
         advice=advice,
         details={
             "noise": noise,
-            "certificate": chain.decomposition.certificate,
-            "decomposition": chain.decomposition.status,
+            "certificate": decomposition.certificate,
+            "decomposition": decomposition.status,
         },
     )
 
 
-def _one_state(data: Chains, n_symbols: int, smoothing: float) -> Parameters:
-    emission: Any = CategoricalEmission(SymbolPairs(n_symbols).update(data).frequencies[None], smoothing)
-    return HMMParameters(np.ones(1), np.ones((1, 1)), emission)
+def one_state(pairs: SymbolPairs, smoothing: float) -> tuple[Parameters, MomentReport]:
+    """The frequencies of the symbols."""
+    emission = CategoricalEmission(pairs.frequencies[None], smoothing)
+    return HMMParameters(np.ones(1), np.ones((1, 1)), emission), MomentReport(method="frequencies", n_passes=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,8 +13,16 @@ from odeco._random import RandomState, as_generator
 from odeco.fitting.stream import StreamPlan
 from odeco.models._hmm_starts import LONG, on_a_part
 from odeco.models._hmm_stream import StreamedSymbols, symbol_plan
-from odeco.models._symbol_starts import by_likelihood, moment_starts, symbol_starts
+from odeco.models._symbol_starts import (
+    moment_starts,
+    most_likely,
+    one_state,
+    symbol_starts,
+    symbol_theorem,
+    theorem_estimate,
+)
 from odeco.models.hmm_base import HiddenMarkovModel, MomentReport
+from odeco.moments.sequences import SymbolPairs
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.sources.chains import Chains, Extent
 from odeco.sources.sequences import Joined, Sequences, as_symbols
@@ -39,7 +48,11 @@ class CategoricalHMM(HiddenMarkovModel):
     n_features : int, optional
         Size d of the alphabet; the largest symbol seen plus one by default, at most 10,000 or ten for each step.
     refine : {"auto", "baum-welch", None}
-        What polishes the moment estimate: accelerated Baum-Welch, or nothing (the paper's pure estimate).
+        "auto" is accelerated Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the
+        paper's pure estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the
+        data do not determine it.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options: for the paper's estimate and for starts by symmetrized moments.
     smoothing : float
         Pseudo-count of each symbol in each state and of each transition.
     max_iter : int
@@ -51,6 +64,8 @@ class CategoricalHMM(HiddenMarkovModel):
     Attributes
     ----------
     startprob_ : (k,)
+        With ``refine=None`` from the first symbols of at least 10 sequences for each state; of fewer, the stationary
+        distribution of `transmat_`.
     transmat_ : (k, k)
         ``transmat_[i, j]`` is the probability of going from i to j: rows sum to 1, as in hmmlearn. The paper's T is its
         transpose. States come in the order of their stationary probability, largest first.
@@ -70,6 +85,8 @@ class CategoricalHMM(HiddenMarkovModel):
         *,
         n_features: int | None = None,
         refine: str | None = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         smoothing: float = 0.01,
         max_iter: int = 100,
         tol: float = 4e-6,
@@ -78,6 +95,8 @@ class CategoricalHMM(HiddenMarkovModel):
         self.n_components = n_components
         self.n_features = n_features
         self.refine = refine
+        self.method = method
+        self.method_options = method_options
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -115,9 +134,10 @@ class CategoricalHMM(HiddenMarkovModel):
         """Add whole sequences, and fit to all seen since the first call (or the first after `fit`).
 
         The first 50,000 steps are kept: up to there the result is that of `fit`. Later sequences enter the moments and
-        are dropped, and the result is the moment estimate of everything: Baum-Welch would need them again. Unless
-        `refine` is None, a `MomentWarning` says so. How the sequences are divided into calls makes no difference. Give
-        `n_features` where later symbols may be larger.
+        are dropped, and the result comes from the moments of everything: Baum-Welch would need the steps again. With
+        ``refine=None`` it is the paper's estimate; otherwise the start that is most likely on the steps kept, and a
+        `MomentWarning` says so. How the sequences are divided into calls makes no difference. Give `n_features` where
+        later symbols may be larger.
         """
         return self._partial_fit(X, lengths, sequence_weight)
 
@@ -125,20 +145,35 @@ class CategoricalHMM(HiddenMarkovModel):
         return symbol_plan(self.n_symbols_, self.n_components)
 
     def _read_moments(self) -> Self:
-        """The fit to the first steps while there are no more; then the moment estimate, judged on the steps kept."""
-        stream, rng = self._stream, np.random.default_rng(self._stream.seed)
-        if not stream.started or self.n_components == 1:
+        """The fit to the first steps while there are no more; then what the moments of all of them give."""
+        stream = self._stream
+        if not stream.started:
             return self._fit(self._kept_steps(), as_generator(stream.seed))
-        sums, kept = stream.read(self._plan()), self._kept_steps()
-        found, report = moment_starts(sums.read(self.n_components, rng), self.n_components, self.smoothing, rng)
-        method = f"moments of all {stream.n:,} steps, not refined: partial_fit keeps {len(kept):,} of them"
-        text = (
-            f"{stream.n:,} steps came, of which partial_fit keeps {len(kept):,}: the result is the moment estimate of "
-            "all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None if this is meant."
-        )
-        advice = report.advice if self.refine is None else (*report.advice, text)
-        self._adopt(by_likelihood(found, kept)[0][0], None, kept, replace(report, method=method, advice=advice))
+        kept = self._kept_steps()
+        found, report = self._from_sums(stream.read(self._plan()), kept)
+        report = replace(report, method=f"{report.method}, of all {stream.n:,} steps")
+        if self.refine is not None and self.n_components > 1:
+            text = (
+                f"{stream.n:,} steps came, of which partial_fit keeps {len(kept):,}: the result is a moment estimate "
+                "of all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None for the "
+                "paper's estimate."
+            )
+            method = f"{report.method}, most likely on the {len(kept):,} kept, not refined"
+            report = replace(report, method=method, advice=(*report.advice, text))
+        self._adopt(found, report, kept)
         return self
+
+    def _from_sums(self, sums: StreamedSymbols, kept: Sequences) -> tuple[Any, MomentReport]:
+        """The theorem's estimate, or the start that is most likely on the steps kept."""
+        k, rng, method = self.n_components, np.random.default_rng(self._stream.seed), self._decomposer()
+        if k == 1:
+            return one_state(sums.pairs, self.smoothing)
+        moments = sums.read(k, rng)
+        if self.refine is None:
+            return theorem_estimate(moments, k, smoothing=self.smoothing, method=method, rng=rng)
+        candidates, report = moment_starts(moments, k, self.smoothing, rng, method)
+        best = most_likely(candidates, kept)[0]
+        return best.parameters, replace(report, method=best.name)
 
     @classmethod
     def from_hmmlearn(cls, peer: Any) -> Self:
@@ -159,13 +194,20 @@ class CategoricalHMM(HiddenMarkovModel):
         peer.emissionprob_ = np.asarray(self.emissionprob_)
         return peer
 
-    def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Any], MomentReport]:
-        found, report = symbol_starts(data, self.n_symbols_, self.n_components, smoothing=self.smoothing, rng=rng)
-        near = not report.details.get("misfit", 0.0) > _MISFIT
-        if self.refine is None or near or len(data) < LONG:
-            return found, report
-        start, spent = on_a_part(data, found[0], self._chain_smoothing(), self.max_iter, self.tol)
-        return [start], replace(report, n_early=spent)
+    def _theorem(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
+        d, k = self.n_symbols_, self.n_components
+        return symbol_theorem(data, d, k, smoothing=self.smoothing, method=self._decomposer(), rng=rng)
+
+    def _one_state(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
+        return one_state(SymbolPairs(self.n_symbols_).update(data), self.smoothing)
+
+    def _start(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
+        d, k = self.n_symbols_, self.n_components
+        start, report = symbol_starts(data, d, k, smoothing=self.smoothing, rng=rng, method=self._decomposer())
+        if len(data) < LONG or not report.details.get("misfit", 0.0) > _MISFIT:
+            return start, report
+        start, spent = on_a_part(data, start, self._chain_smoothing(), self.max_iter, self.tol)
+        return start, replace(report, n_early=spent)
 
     def _emission(self) -> CategoricalEmission:
         return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco._random import RandomState
+from odeco.exceptions import MomentError
 from odeco.models._feature_chain import Chain
 from odeco.models._feature_hmm import FeatureHMM
+from odeco.models._feature_theorem import StateMoments
 from odeco.models._hmm_starts import within_deviations
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission, floored
@@ -43,7 +46,11 @@ class GaussianHMM(FeatureHMM):
         identical values has a finite likelihood; `diagnostics_` says where it binds. (In hmmlearn it acts on the start
         alone.)
     refine : {"auto", "baum-welch"} or None
-        None: the moment estimate alone.
+        "auto" is Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the paper's pure
+        estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the data do not
+        determine it.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options: for the paper's estimate, which is one of the starts as well.
     smoothing : float
         Pseudo-count added to each transition.
     max_iter, tol : int, float
@@ -53,6 +60,8 @@ class GaussianHMM(FeatureHMM):
     Attributes
     ----------
     startprob_ : (k,)
+        With ``refine=None`` from the first steps of at least 10 sequences for each state; of fewer, the stationary
+        distribution of `transmat_`.
     transmat_ : (k, k)
         Rows sum to 1, as in hmmlearn: the transpose of the paper's T.
     means_ : (k, n_features)
@@ -94,6 +103,8 @@ class GaussianHMM(FeatureHMM):
         covars_prior: float = 1e-2,
         min_covar: float = 1e-6,
         refine: str | None = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         smoothing: float = 0.0,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -104,6 +115,8 @@ class GaussianHMM(FeatureHMM):
         self.covars_prior = covars_prior
         self.min_covar = min_covar
         self.refine = refine
+        self.method = method
+        self.method_options = method_options
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -171,6 +184,26 @@ class GaussianHMM(FeatureHMM):
             self.min_covar,
             self.covars_prior,
         )
+
+    def _read_emission(self, moments: StateMoments, template: GaussianEmission) -> GaussianEmission:
+        """Means and covariances, E[xx'|h] - E[x|h] E[x|h]', as they are."""
+        kind, first, second = self.covariance_type, moments.first, moments.second
+        if self._correlated():
+            products = first[:, :, None] * first[:, None, :]
+            covars = second.reshape(products.shape) - products  # one column has squares alone
+        else:
+            covars = second - first**2
+        if kind == "spherical":
+            covars = covars.mean(axis=1)
+        elif kind == "tied":
+            covars = np.tensordot(moments.weights, covars, 1)
+        least = np.linalg.eigvalsh(covars)[..., 0] if self._correlated() else covars
+        if not (least > 0).all():
+            raise MomentError(
+                f"the moments give a variance of {least.min():.3g}, and variances are positive. Use more steps, fewer "
+                "states, or refine='auto', which starts from less."
+            )
+        return replace(template, means=moments.means, covars=covars)
 
     def _lifted(self, chain: Chain, basis: FeatureBasis, template: GaussianEmission) -> GaussianEmission:
         """Means and covariances from E[y | h] and E[y y' | h], y the standard coordinates of the features."""

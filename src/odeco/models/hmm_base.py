@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
+from odeco.exceptions import MomentError
 from odeco.fitting.estimator import MomentEstimator
 from odeco.models._hmm_elsewhere import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
 from odeco.refinement.emissions import Emission, HMMParameters
@@ -31,12 +32,15 @@ Floats = NDArray[np.float64]
 Parameters = HMMParameters[Any]
 Algorithm = Literal["viterbi", "map"]
 
+THEOREM = "moments (Proposition 3.4)"  # the estimate of refine=None
+
 
 @dataclass(frozen=True, eq=False)
 class MomentReport:
     """What the moments of a fit say of themselves; see `odeco.diagnostics.Diagnostics`.
 
-    `n_early` is what Baum-Welch on parts of the data has cost, in passes over all of them.
+    `method` names the estimate, or the start that won; `refined_on` the steps that Baum-Welch saw, where these are not
+    all. `n_early` is what Baum-Welch on parts of the data has cost, in passes over all of them.
     """
 
     spectrum: Floats = field(default_factory=lambda: np.empty(0), repr=False)
@@ -45,7 +49,8 @@ class MomentReport:
     residual: float = float("nan")
     clipped_mass: float = 0.0
     suggested_components: int | None = None
-    method: str = "moments"
+    method: str = ""
+    refined_on: str = ""
     n_passes: int = 2
     n_early: int = 0
     advice: tuple[str, ...] = ()
@@ -81,6 +86,8 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
 
     n_components: int
     refine: str | None
+    method: str
+    method_options: Mapping[str, Any] | None
     smoothing: float
     max_iter: int
     tol: float
@@ -102,8 +109,16 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         """Set what a fit learns of the observations' form."""
 
     @abstractmethod
-    def _starts(self, data: Chains, rng: np.random.Generator) -> tuple[list[Parameters], MomentReport]:
-        """Parameters from the moments, best first, and what to say of them; never empty."""
+    def _theorem(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
+        """What Proposition 3.4 alone gives, and what to say of it; MomentError where the data do not determine it."""
+
+    @abstractmethod
+    def _start(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
+        """Where Baum-Welch starts: the best of several candidates, and what to say of it."""
+
+    @abstractmethod
+    def _one_state(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
+        """The fit of one state."""
 
     @abstractmethod
     def _emission(self) -> Emission:
@@ -149,14 +164,17 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         return open_source(fitted_by(self, X), lengths, weights).prepare(travelling(self)._look, make_encode)
 
     def _fit(self, data: Chains, rng: np.random.Generator) -> Self:
-        """Start from the moments, then Baum-Welch where it is asked for."""
-        starts, report = self._starts(data, rng)
+        """The theorem's estimate, or Baum-Welch from the best start."""
         if self.refine is None:
-            self._adopt(starts[0], None, data, report)
+            self._adopt(*self._theorem(data, rng), data)
             return self
+        start, report = self._start(data, rng)
+        return self._refined(data, start, report)
+
+    def _refined(self, data: Chains, start: Parameters, report: MomentReport) -> Self:
         passes = max(self.max_iter - report.n_early, 1)
-        refined = baum_welch(data, starts[0], smoothing=self._chain_smoothing(), max_iter=passes, tol=self.tol)
-        self._adopt(refined.state, refined, data, report)
+        refined = baum_welch(data, start, smoothing=self._chain_smoothing(), max_iter=passes, tol=self.tol)
+        self._adopt(refined.state, report, data, refined)
         return self
 
     def _chain_smoothing(self) -> Smoothing:
@@ -176,13 +194,14 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"max_iter must be an integer of at least 1, got {self.max_iter!r}; use refine=None for moments alone."
             )
+        self._decomposer()
         if not 0 <= self.tol < np.inf:
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         if not 0 <= self.smoothing < np.inf:
             raise ValueError(f"smoothing must be 0 or a positive number, got {self.smoothing!r}.")
 
     def _adopt(
-        self, parameters: Parameters, refined: Refined[Parameters] | None, data: Chains, report: MomentReport
+        self, parameters: Parameters, report: MomentReport, data: Chains, refined: Refined[Parameters] | None = None
     ) -> None:
         """Set everything that a fit learns, states in order of their stationary probability."""
         order = np.argsort(-stationary_distribution(parameters.transmat), kind="stable")
@@ -195,7 +214,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             [float(value * total) for value in trace.values], trace.n_iter, trace.converged, self.tol, self.max_iter
         )
         self.n_iter_ = trace.n_iter
-        method = report.method if refined is None else f"{report.method}, then {trace.n_iter} Baum-Welch passes"
+        passes = f", then {trace.n_iter} Baum-Welch passes{report.refined_on}" if refined else ""
         self.diagnostics_ = warn_all(
             Diagnostics(
                 n_components=self.n_components,
@@ -205,7 +224,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
                 residual=report.residual,
                 clipped_mass=report.clipped_mass,
                 suggested_components=report.suggested_components,
-                method=method,
+                method=report.method + passes,
                 n_passes=report.n_passes,
                 advice=report.advice,
                 details={"refinement": trace, "early_passes": report.n_early, **report.details},
@@ -216,7 +235,23 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         self._check_options()
         refuse_elsewhere(X, "partial_fit")
         self._add_chunks(X, lengths=lengths, sequence_weight=sequence_weight)
-        return self._read_moments()
+        try:
+            return self._read_moments()
+        except MomentError as error:
+            if self.refine is not None:
+                raise
+            return self._wait_for_more(str(error))
+
+    def _wait_for_more(self, error: str) -> Self:
+        """States that differ in nothing, until the stream has enough steps for the theorem."""
+        kept, k = self._kept_steps(), self.n_components
+        text = f"the {self._stream.n:,} steps so far do not determine the states ({error}) Add more steps."
+        emission = self._one_state(kept, as_generator(self._stream.seed))[0].emission.permute(
+            np.zeros(k, dtype=np.intp)
+        )
+        alike = HMMParameters(np.full(k, 1.0 / k), np.full((k, k), 1.0 / k), emission)
+        self._adopt(alike, MomentReport(method="waiting for more steps", advice=(text,)), kept)
+        return self
 
     def _chunks(self, X: Any, *, reset: bool, lengths: Any = None, sequence_weight: Any = None) -> Iterator[Sequences]:
         yield self._encode(X, lengths, sequence_weight, reset=reset)

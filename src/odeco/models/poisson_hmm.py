@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco._random import RandomState
+from odeco.exceptions import MomentError
 from odeco.models._feature_chain import Chain
 from odeco.models._feature_hmm import FeatureHMM
+from odeco.models._feature_theorem import StateMoments
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_poisson import PoissonEmission
 from odeco.sources.chains import BATCH_STEPS
@@ -29,7 +32,11 @@ class PoissonHMM(FeatureHMM):
     n_components : int
         Number of states k.
     refine : {"auto", "baum-welch"} or None
-        None: the moment estimate alone.
+        "auto" is Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the paper's pure
+        estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the data do not
+        determine it.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options: for the paper's estimate, which is one of the starts as well.
     smoothing : float
         Pseudo-count added to each transition.
     max_iter, tol : int, float
@@ -39,6 +46,8 @@ class PoissonHMM(FeatureHMM):
     Attributes
     ----------
     startprob_ : (k,)
+        With ``refine=None`` from the first steps of at least 10 sequences for each state; of fewer, the stationary
+        distribution of `transmat_`.
     transmat_ : (k, k)
         Rows sum to 1, as in hmmlearn: the transpose of the paper's T.
     lambdas_ : (k, n_features)
@@ -69,6 +78,8 @@ class PoissonHMM(FeatureHMM):
         n_components: int = 1,
         *,
         refine: str | None = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
         smoothing: float = 0.0,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -76,6 +87,8 @@ class PoissonHMM(FeatureHMM):
     ) -> None:
         self.n_components = n_components
         self.refine = refine
+        self.method = method
+        self.method_options = method_options
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -125,6 +138,15 @@ class PoissonHMM(FeatureHMM):
         mean = np.nanmean(values, axis=0)
         floor = 1e-10 * max(float(mean.max()), 1e-100)
         return PoissonEmission(np.tile(np.maximum(mean, floor), (self.n_components, 1)), floor)
+
+    def _read_emission(self, moments: StateMoments, template: PoissonEmission) -> PoissonEmission:
+        """Rates are conditional means."""
+        if not (moments.means > 0).all():
+            raise MomentError(
+                f"the moments give a state a rate of {moments.means.min():.3g}, and rates are positive. Use more "
+                "steps, fewer states, or refine='auto', which starts from less."
+            )
+        return replace(template, rates=moments.means)
 
     def _lifted(self, chain: Chain, basis: FeatureBasis, template: PoissonEmission) -> PoissonEmission:
         """Rates from E[y | h], y the standard coordinates of the features."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,45 +171,73 @@ class FeatureBasis:
 
 
 class FeatureTriples:
-    """Sums over consecutive triples of z1 (x) z2 (x) z3, and over pairs of z1 (x) z2, on a fixed basis."""
+    """Sums over consecutive triples of z1 (x) z2 (x) z3, and over pairs of z1 (x) z2, on a fixed basis.
+
+    Beside them what parameters are read from: z of the first steps of sequences, and of middle steps the observations
+    themselves, about `center` and however far out, with their squares (or products, where the features have products),
+    each times z1 and z3. Entries that are missing are not counted.
+    """
+
+    names: ClassVar[tuple[str, ...]] = (
+        *("pairs", "triples", "pair_weight", "triple_weight", "first", "first_weight"),
+        *("seen", "values", "seen_products", "products"),
+    )
 
     def __init__(self, basis: FeatureBasis) -> None:
-        k = basis.size
+        k, d = basis.size, basis.features.center.size
         self.basis = basis
         self.n = 0
-        self.pair_weight, self.triple_weight = 0.0, 0.0
-        self.pairs, self.triples = np.zeros((k, k)), np.zeros((k, k, k))
+        self.pair_weight, self.triple_weight, self.first_weight = 0.0, 0.0, 0.0
+        self.pairs, self.triples, self.first = np.zeros((k, k)), np.zeros((k, k, k)), np.zeros(k)
+        self.seen, self.values = np.zeros((2 * k, d)), np.zeros((2 * k, d))
+        shape = (2 * k, d, d) if len(basis.features.products) else (2 * k, d)
+        self.seen_products, self.products = np.zeros(shape), np.zeros(shape)
 
     def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
         """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
         update_triples([self], len(values), lambda block: (values[block], linked[block], weights[block]))
         return self
 
-    def sums(
-        self, z: Floats, linked: NDArray[np.bool_], weights: Floats, *, last: bool
-    ) -> tuple[Floats, Floats, float, float]:
-        """What a block of z adds; unless it is the last, its last pair belongs to the next block."""
+    def add(
+        self, values: Floats, z: Floats, linked: NDArray[np.bool_], weights: Floats, *, first: bool, last: bool
+    ) -> None:
+        """Add a block of steps; unless it is the last, its last step and its last pair belong to the next block."""
         k = z.shape[1]
         pair = np.where(linked[:-1], np.minimum(weights[:-1], weights[1:]), 0.0)
         triple = np.minimum(pair[:-1], pair[1:])
+        begins = np.where(np.append(first, ~linked[:-1]), weights, 0.0)
         if not last:
-            pair[-1] = 0.0
+            pair[-1] = begins[-1] = 0.0
         outer = ((z[:-2] * triple[:, None])[:, :, None] * z[1:-1, None, :]).reshape(-1, k * k)
-        return (z[:-1] * pair[:, None]).T @ z[1:], (outer.T @ z[2:]).reshape(k, k, k), pair.sum(), triple.sum()
+        self.pairs += (z[:-1] * pair[:, None]).T @ z[1:]
+        self.triples += (outer.T @ z[2:]).reshape(k, k, k)
+        self.first += begins @ z
+        self.pair_weight += pair.sum()
+        self.triple_weight += triple.sum()
+        self.first_weight += begins.sum()
+        self._add_middle(values[1:-1], np.hstack([z[:-2], z[2:]]) * triple[:, None])
 
-    def add(self, sums: tuple[Floats, Floats, float, float]) -> None:
-        """Add what `sums` has given."""
-        self.pairs += sums[0]
-        self.triples += sums[1]
-        self.pair_weight += sums[2]
-        self.triple_weight += sums[3]
+    def _add_middle(self, values: Floats, around: Floats) -> None:
+        """Observations of middle steps (m, d), times the weighted z of both neighbours (m, 2k)."""
+        centred = values - self.basis.features.center
+        seen = (~np.isnan(centred)).astype(np.float64)
+        np.copyto(centred, 0.0, where=seen == 0)
+        self.seen += around.T @ seen
+        self.values += around.T @ centred
+        self.seen_products += self._products(seen, around)
+        self.products += self._products(centred, around)
+
+    def _products(self, rows: Floats, around: Floats) -> Floats:
+        if self.products.ndim == 2:
+            return np.asarray(around.T @ (rows * rows))
+        return np.array([(rows * column[:, None]).T @ rows for column in around.T])
 
     def merge(self, other: Self) -> Self:
         """Add the sums of ``other``, which is on the same basis."""
         _same(self.basis.features, other.basis.features)
         if not np.array_equal(self.basis.projection, other.basis.projection):
             raise ValueError("cannot merge moments of different bases: learn one basis before the data are split.")
-        for name in ("pairs", "triples", "pair_weight", "triple_weight", "n"):
+        for name in (*self.names, "n"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
@@ -233,9 +261,9 @@ def update_triples(all_sums: Sequence[FeatureTriples], n_steps: int, read: ReadS
         found = [FeatureTriples(sums.basis) for sums in all_sums]
         for block in blocks[_GROUP * i : _GROUP * (i + 1)]:
             values, linked, weights = read(block)
-            features, last = all_sums[0].basis.features(values), block.stop == n_steps
+            features, first, last = all_sums[0].basis.features(values), block.start == 0, block.stop == n_steps
             for sums in found:
-                sums.add(sums.sums(sums.basis.project(features), linked, weights, last=last))
+                sums.add(values, sums.basis.project(features), linked, weights, first=first, last=last)
         return found
 
     with single_threaded_blas():

@@ -31,7 +31,10 @@ _CLASSES: dict[str, tuple[str, str]] = {
         "moments.sequence_features.FeaturePairs",
         "features weight pair_weight total square lagged",
     ),
-    "FeatureTriples": ("moments.sequence_features.FeatureTriples", "basis n pair_weight triple_weight pairs triples"),
+    "FeatureTriples": (
+        "moments.sequence_features.FeatureTriples",
+        "basis n pair_weight triple_weight first_weight pairs triples first seen values seen_products products",
+    ),
     "FourthMoments": ("moments.cumulants.FourthMoments", "n_features basis n dimension shift weight _gram"),
     "MomentStream": ("fitting.stream.MomentStream", "seed options n sums first _waiting"),
     "ProductFeatures": ("moments.products.FeatureMap", ""),

@@ -12,10 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from odeco import CategoricalHMM, MomentWarning
+from odeco.exceptions import MomentError
 from odeco.metrics import match_components
 from odeco.models import _hmm_stream
+from odeco.models._hmm_starts import Candidate, best_starts
+from odeco.models._symbol_starts import most_likely
 from odeco.models.hmm_base import stationary_distribution
+from odeco.refinement.categorical_emission import CategoricalEmission
+from odeco.refinement.emissions import HMMParameters
 from odeco.simulate import categorical_hmm, random_chain
+from odeco.sources.sequences import Sequences
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +81,7 @@ def test_states_come_in_the_order_of_their_stationary_probability(fitted):
 
 def test_rows_are_on_their_simplices(fitted):
     for refine in (None, "auto"):
-        model = CategoricalHMM(4, refine=refine, random_state=1).fit(fitted.sample(2_000, random_state=3)[0])
+        model = CategoricalHMM(4, refine=refine, random_state=1).fit(fitted.sample(20_000, random_state=3)[0])
         for rows in (model.startprob_, model.transmat_, model.emissionprob_):
             assert (rows >= 0).all()
             np.testing.assert_allclose(rows.sum(axis=-1), 1.0, rtol=1e-12)
@@ -181,13 +187,18 @@ def test_streams_are_chunk_free_and_up_to_the_head_equal_to_fit(sample, monkeypa
             beyond = start + size > _hmm_stream.HEAD_STEPS
             with pytest.warns(MomentWarning, match="without Baum-Welch") if beyond else nullcontext():
                 model.partial_fit(x[start : start + size], [500] * (size // 500))
-        assert "not refined" in model.diagnostics_.method
+        assert model.diagnostics_.method.endswith(
+            "and EM on pairs, of all 20,000 steps, most likely on the 5,000 kept, not refined"
+        )
         return model
 
     first, second = stream(2_000), stream(10_000)
     np.testing.assert_allclose(first.transmat_, second.transmat_, atol=1e-9)
     whole = CategoricalHMM(4, n_features=15, refine=None, random_state=0).fit(x, [500] * 40)
     assert first.score(x) > whole.score(x) - 0.002 * len(x)  # the basis of the stream comes from its head
+    pure = CategoricalHMM(4, n_features=15, refine=None, random_state=0).partial_fit(x, [500] * 40)
+    assert pure.diagnostics_.method == "moments (Proposition 3.4), of all 20,000 steps"
+    np.testing.assert_allclose(pure.transmat_, whole.transmat_, atol=0.05)  # two bases: a standard error apart
     head = CategoricalHMM(4, n_features=15, random_state=0).partial_fit(x[:4_000])
     seed = int(np.random.default_rng(0).integers(2**31))
     same = CategoricalHMM(4, n_features=15, random_state=seed).fit(x[:4_000])
@@ -230,11 +241,53 @@ def test_fewer_symbols_than_states_use_windows():
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
     emissions = np.array([[0.9, 0.1], [0.5, 0.5], [0.05, 0.95]])
     x = categorical_hmm(100_000, transmat, emissions, random_state=0).observations
+    with pytest.raises(MomentError, match=r"2 different symbols cannot tell 3 states apart.*refine='auto'"):
+        CategoricalHMM(3, refine=None, random_state=0).fit(x)
     with pytest.warns(MomentWarning, match="windows of 3 symbols"):
-        model = CategoricalHMM(3, refine=None, random_state=0).fit(x)
+        model = CategoricalHMM(3, random_state=0, max_iter=1).fit(x)
+    assert model.diagnostics_.method.startswith("moments of windows, then")
     emission_error, transition_error = error(model, (transmat, emissions))
     assert emission_error < 0.1
     assert transition_error < 0.1
+
+
+def chain_of(k, d, n, seed):
+    return k, categorical_hmm(n, *random_chain(k, d, random_state=seed), random_state=seed).observations
+
+
+def long_segments():
+    rng = np.random.default_rng(0)
+    return 2, np.concatenate([rng.choice(4, 600, p=p) for p in rng.dirichlet(np.full(4, 8.0), 40)])
+
+
+@pytest.mark.parametrize(
+    ("start", "draw"),
+    [
+        ("symmetrized moments with ridge 0.01 and EM on pairs", lambda: chain_of(3, 6, 50_000, 2)),
+        ("symmetrized moments with ridge 0.5 and EM on pairs", lambda: chain_of(4, 15, 600, 1)),
+        ("common eigenvectors of moments and EM on pairs", lambda: chain_of(5, 12, 3_000, 0)),
+        ("clusters of segments", long_segments),
+        ("a random guess", lambda: (3, np.zeros(300, dtype=int))),
+        ("frequencies", lambda: (1, np.arange(300) % 7)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
+def test_the_start_that_won_is_named(start, draw):
+    k, x = draw()
+    model = CategoricalHMM(k, random_state=0, max_iter=5).fit(x)
+    assert model.diagnostics_.method.startswith(f"{start}, then")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_names_stay_with_their_candidates(sample, truth, turned):
+    transmat, emissions = truth
+    good = HMMParameters(sample.startprob, transmat, CategoricalEmission(emissions, 0.0))
+    saddle = HMMParameters(np.full(4, 0.25), np.full((4, 4), 0.25), CategoricalEmission(np.full((4, 15), 1 / 15), 0.0))
+    candidates = [Candidate("the truth", good), Candidate("a saddle", saddle)][:: -1 if turned else 1]
+    x = sample.observations[:3_000, 0]
+    data = Sequences(np.append(np.arange(15), -1), x, np.array([0, 3_000]), None)
+    assert best_starts(data, candidates)[0][0].name == "the truth"
+    assert most_likely(candidates, data)[0].name == "the truth"
 
 
 def test_non_stationary_starts_are_found(truth):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from odeco import GaussianHMM, MomentWarning, PoissonHMM
+from odeco.exceptions import MomentError
 from odeco.metrics import match_components
 from odeco.models import _hmm_stream
 from odeco.simulate import markov_chain
@@ -55,7 +57,7 @@ def test_states_are_recovered(kind: str) -> None:
 
 def test_moments_alone_improve_with_the_data() -> None:
     errors = []
-    for n in (4_000, 64_000):
+    for n in (10_000, 160_000):  # of fewer steps a variance of 0.36 may come out negative, which is an error
         runs = []
         for seed in range(3):
             model = GaussianHMM(3, refine=None, random_state=0).fit(draw("means", n, seed))
@@ -175,18 +177,70 @@ def test_drawn_sequences_fit_the_model(fitted: GaussianHMM) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:correlation 3:odeco.MomentWarning")  # 2,500 steps do not show the third state
+@pytest.mark.filterwarnings("ignore:the [0-9,]* steps so far:odeco.MomentWarning")  # enough of them come later
 @pytest.mark.parametrize("refine", [None, "auto"])
 def test_partial_fit_does_not_depend_on_the_division(
     x: np.ndarray, refine: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_hmm_stream, "HEAD_STEPS", 2_500)
-    parts = np.array_split(x[:6_000], 12)
+    parts = np.array_split(x[:6_000] if refine else draw("means", 24_000), 12)
     one, many = (GaussianHMM(3, refine=refine, random_state=0, max_iter=10) for _ in range(2))
     one.partial_fit(parts)
     for start, stop in [(0, 1), (1, 6), (6, 12)]:
         many.partial_fit(parts[start:stop])
     np.testing.assert_allclose(many.means_, one.means_, atol=1e-6)  # sums in another order, then ten passes
     np.testing.assert_allclose(many.transmat_, one.transmat_, atol=1e-6)
+    kept = r"the first 2,\d\d\d steps, which are kept"
+    exact = {
+        None: r"moments \(Proposition 3.4\), of all 24,000 steps",
+        "auto": rf"(k-means.*, of {kept}|.*moments.*, of all 6,000 steps), then \d+ Baum-Welch passes on {kept}",
+    }
+    assert re.fullmatch(exact[refine], one.diagnostics_.method)
+
+
+def test_a_stream_waits_until_the_theorem_has_enough() -> None:
+    """Not an error: more may come. `fit` has all there is, and refuses."""
+    few = draw("both", 60)
+    with pytest.raises(MomentError, match="refine='auto'"):
+        GaussianHMM(3, refine=None, random_state=0).fit(few)
+    model = GaussianHMM(3, refine=None, random_state=0)
+    with pytest.warns(MomentWarning, match="the 60 steps so far do not determine the states"):
+        model.partial_fit(few)
+    assert model.diagnostics_.method == "waiting for more steps"
+    np.testing.assert_allclose(model.means_, np.tile(few.mean(axis=0), (3, 1)))
+    model.partial_fit(draw("means", 20_000))
+    assert model.diagnostics_.method == "moments (Proposition 3.4)"
+
+
+def test_what_the_theorem_needs_and_data_lack_is_named() -> None:
+    rng = np.random.default_rng(3)
+    hardly_any = rng.poisson(np.array([0.02, 3.0])[np.repeat(rng.integers(0, 2, 40), 5)])[:, None]
+    for x, model, text in [
+        (np.tile([[0.0], [1.0]], (100, 1)), GaussianHMM(3), "span 2 dimensions and 3 states need as many"),
+        (np.array_split(draw("means", 200), 100), GaussianHMM(2), "no three steps"),
+        (draw("both", 200), GaussianHMM(3), "variances are positive"),
+        (hardly_any, PoissonHMM(2), "rates are positive"),
+    ]:
+        with pytest.raises(MomentError, match=text):
+            model.set_params(refine=None, random_state=0).fit(x)
+
+
+@pytest.mark.filterwarnings("ignore:1 of 3 components stand out:odeco.MomentWarning")
+def test_the_start_that_won_is_named() -> None:
+    """Independent steps, far apart: clusters are right, and neighbours say nothing. Few steps of states that last:
+    moments with a ridge. States of one centre: clusters see nothing, and the theorem's own estimate is best.
+    """
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((300, 1))
+    apart = 50.0 * rng.integers(0, 3, (300, 1)) + noise
+    assert GaussianHMM(3, random_state=0).fit(apart).diagnostics_.method.startswith("k-means, then")
+    lasting = GaussianHMM(3, random_state=0).fit(50.0 * np.repeat(rng.integers(0, 3, (60, 1)), 5, axis=0) + noise)
+    assert lasting.diagnostics_.method.startswith("common eigenvectors of moments, then")
+    centred = GaussianHMM(3, random_state=0).fit(draw("variances", 20_000))
+    assert centred.diagnostics_.method.startswith("moments (Proposition 3.4), then")
+    with pytest.warns(MomentWarning, match="no three steps"):
+        pairs = GaussianHMM(2, random_state=0).fit(np.array_split(apart, 150))
+    assert pairs.diagnostics_.method.startswith("k-means")
 
 
 def test_partial_fit_is_fit_while_everything_is_kept(x: np.ndarray) -> None:

@@ -53,6 +53,47 @@ def test_triples_are_those_of_a_loop(block: int, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+def naive_rest(data: tuple[np.ndarray, np.ndarray, np.ndarray], basis: FeatureBasis) -> dict[str, np.ndarray]:
+    """z of first steps, and what is there of middle steps times z of both neighbours, one step at a time."""
+    x, linked, weights = data
+    z, d, width, found = basis(x), x.shape[1], 2 * basis.size, {}
+    paired = len(basis.features.products) > 0
+    found["first"] = sum(weights[t] * z[t] for t in range(len(x)) if t == 0 or not linked[t - 1])
+    shape = (width, d, d) if paired else (width, d)
+    found |= {"seen": np.zeros((width, d)), "values": np.zeros((width, d))}
+    found |= {"seen_products": np.zeros(shape), "products": np.zeros(shape)}
+    for t in range(len(x) - 2):
+        if not (linked[t] and linked[t + 1]):
+            continue
+        around = min(weights[t : t + 3]) * np.append(z[t], z[t + 2])
+        row = x[t + 1] - basis.features.center
+        for a in np.flatnonzero(~np.isnan(row)):
+            found["seen"][:, a] += around
+            found["values"][:, a] += around * row[a]
+            for b in np.flatnonzero(~np.isnan(row)) if paired else [a]:
+                place = (slice(None), a, b) if paired else (slice(None), a)
+                found["seen_products"][place] += around
+                found["products"][place] += around * row[a] * row[b]
+    return found
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("block", [7, 4096])
+def test_first_and_middle_steps_are_those_of_a_loop(
+    block: int, correlated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequence_features, "_BLOCK", block)
+    data = sequences()
+    data[0][[5, 50, 70], [0, 1, 2]] = np.nan
+    data[0][20] *= 100.0  # farther out than features look
+    basis = FeaturePairs(learn_map(data[0], correlated=correlated)).update(*data).basis(K)
+    sums = FeatureTriples(basis).update(*data)
+    for name, expected in naive_rest(data, basis).items():
+        np.testing.assert_allclose(getattr(sums, name), expected, rtol=1e-9, atol=1e-9, err_msg=name)
+    starts = np.append(True, ~data[1][:-1])
+    assert sums.first_weight == pytest.approx(data[2][starts].sum())
+
+
 def test_blocks_do_not_change_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sequences()
     features = learn_map(data[0])
