@@ -130,11 +130,14 @@ def _spread_rows(spread: Floats, masses: Floats, k: int, rng: np.random.Generato
 def best_start(data: Data, candidates: list[Parameters], n_moments: int) -> Chosen:
     """Some steps from all candidates at once, more for the best of them, and the best of those.
 
-    The first `n_moments` candidates come from the moments.
+    The first `n_moments` candidates come from the moments. They go on to the end whatever their rank: it is to be said
+    whether the best is reached from them.
     """
     everyone = stack(candidates)
     first = refine_products(data, everyone, max_iter=_FIRST_STEPS, tol=0.0)
-    order = _ranked(data.families, first.parameters, first.values)[: max(2, everyone.n_starts // _FINALISTS)]
+    ranked = _ranked(data.families, first.parameters, first.values)
+    n_finalists = max(2, everyone.n_starts // _FINALISTS)
+    order = np.append(ranked[:n_finalists], [late for late in ranked[n_finalists:] if late < n_moments]).astype(np.intp)
     second = refine_products(data, first.parameters.pick(order), max_iter=_SECOND_STEPS, tol=1e-9)
     final = _ranked(data.families, second.parameters, second.values)
     near = second.values >= second.values[final[0]] - 0.01 / data.weight

@@ -411,3 +411,27 @@ class TestColumnsOfPandas:
         codes = np.array([2**53, 2**53 + 1] * 20)[:, None]
         with pytest.raises(ValueError, match=r"column 'x0' has the whole number 9007199254740993, beyond 2\*\*53"):
             ProductMixture(1, family="categorical").fit(codes)
+
+
+def test_a_slow_start_of_the_moments_is_followed_to_its_end(monkeypatch):
+    """Whether the best is reached from the moments is not decided by how far they are after a few steps."""
+    from odeco.models._product_starts import best_start
+    from odeco.refinement.families import Families
+    from odeco.refinement.product_mixture import Parameters, read_data
+
+    monkeypatch.setattr("odeco.models._product_starts._FIRST_STEPS", 2)
+    X, *_ = bernoulli(2000, d=12, k=2)
+    schema = infer_schema([X], "bernoulli", None)
+    families = Families.of(schema, np.zeros(12), np.ones(12))
+    data = read_data(families, lambda: [(X.astype(float), None)], 2**30)
+    fitted = ProductMixture(2, family="bernoulli", random_state=0).fit(X)
+    halves = np.full((1, 2), 0.5)
+    # Nearly no difference between the components: EM leaves the saddle slowly, and arrives all the same.
+    slow = Parameters(halves, X.mean(axis=0) + 1e-3 * (fitted.means_ - X.mean(axis=0)))
+    ready = [Parameters(halves, fitted.means_) for _ in range(40)]
+    chosen = best_start(data, [slow, *ready], n_moments=1)
+    assert chosen.from_moments
+    assert chosen.replicated > 1
+    # A start that ends elsewhere: both components are the mean of all rows, for ever.
+    stuck = Parameters(halves, np.repeat(X.mean(axis=0)[None], 2, axis=0))
+    assert not best_start(data, [stuck, *ready], n_moments=1).from_moments
