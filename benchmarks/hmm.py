@@ -39,7 +39,7 @@ GROWTH = (100_000, 1_000_000, 3_000_000, 10_000_000)
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All sections, or some `only`; `quick` takes small cases."""
-    packages = ["numpy", "scipy", "scikit-learn", "numba", "hmmlearn"]
+    packages = ["numpy", "scipy", "scikit-learn", "hmmlearn"]
     measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
     with harness.one_thread():  # as many as hmmlearn uses
         _warm_up()

@@ -24,7 +24,7 @@ from benchmarks.provenance import Result, Section
 
 NAME = "overview"
 PEERS = ["scikit-learn", "tensorly", "pyttb", "tomotopy", "gensim", "hmmlearn", "stepmix", "python-picard", "crowd-kit"]
-PACKAGES = ["numpy", "scipy", "numba", *PEERS]
+PACKAGES = ["numpy", "scipy", *PEERS]
 FIRST_SEED = 300  # no constant was chosen on these
 SEEDS = 5
 # Of the slowest peers, on how many seeds: they are the same data sets, from the first on.

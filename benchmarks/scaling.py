@@ -123,7 +123,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     """The sweeps and the stages, or `only` some of both."""
     measurements = {name: partial(_measure, name, quick) for name in ("sweeps", "stages")}
     measured = provenance.code("tensor", "topics", "spheres", "latent classes", "symbols", "measurements", "signals")
-    return provenance.measure(measurements, only, ["numpy", "scipy", "numba"], lambda name: measured, quick=quick)
+    return provenance.measure(measurements, only, ["numpy", "scipy"], lambda name: measured, quick=quick)
 
 
 def _measure(kind: str, quick: bool) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def documents(n: int, *, accents: bool = False) -> list[str]:
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
     """All measurements, or some sections `only`; everything that both give is compared."""
     measurements = {name: partial(_measure, name, quick) for name in SECTIONS}
-    packages = ["scikit-learn", "numba", "numpy"]
+    packages = ["scikit-learn", "numpy"]
     return provenance.measure(measurements, only, packages, lambda name: provenance.code("words"), quick=quick)
 
 

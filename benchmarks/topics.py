@@ -76,7 +76,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     """All measurements, or some sections `only`; `quick` makes everything tiny."""
     sizes = QUICK if quick else Sizes()
     os.environ["ODECO_NUM_THREADS"] = str(THREADS)
-    packages = ["numpy", "scipy", "numba", "scikit-learn", "tomotopy", "gensim"]
+    packages = ["numpy", "scipy", "scikit-learn", "tomotopy", "gensim"]
     if not os.environ.get("ODECO_DATA"):
         print("ODECO_DATA is not set: real text is left out, and README.md left as it is.", file=sys.stderr)
     measurements = {name: partial(_timed, name, sizes) for name in SECTIONS}

@@ -13,7 +13,18 @@ import pytest
 import odeco
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ["numba", "sklearn", "matplotlib", "pandas", "pyarrow", "dask", "pyspark", "typer", "rich"]
+HEAVY = [
+    "numba",
+    "odeco.kernels._native",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "pyarrow",
+    "dask",
+    "pyspark",
+    "typer",
+    "rich",
+]
 
 
 def modules_loaded_by(statement: str) -> set[str]:

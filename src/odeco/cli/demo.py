@@ -46,8 +46,6 @@ def demo(
     command = shlex.join(["odeco", "fit", "lda", str(text), *map(str, options)])
     n_passages = write_passages(text)
     print_lines(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}", "")
-    if first_run():
-        print_lines("(The first run compiles the loops that it needs: some seconds that later ones do not take.)", "")
     print_lines(f"$ {command}")
     data = fit_file(
         MODELS["lda"], [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
@@ -58,13 +56,6 @@ def demo(
     print_lines("", f"$ {shlex.join(['odeco', 'report', str(model), str(text), '--out', str(page)])}")
     write_page(saved, data, page, stages)
     print_lines(*next_steps(out).split("\n"))
-
-
-def first_run() -> bool:
-    """Whether nothing has been compiled yet, as far as can be seen: numba keeps its results beside the sources."""
-    import odeco.kernels
-
-    return not any((Path(odeco.kernels.__file__).parent / "__pycache__").glob("*.nbi"))
 
 
 def write_passages(path: Path) -> int:

@@ -1,1 +1,1 @@
-"""Compiled loops that BLAS cannot do. Import them inside functions: numba is slow to load."""
+"""Loops that BLAS cannot do, compiled when the package is built (`native/`), and threads over them."""

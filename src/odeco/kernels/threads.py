@@ -45,7 +45,7 @@ def thread_count() -> int:
 def map_parts(function: Callable[[int], Result], n_parts: int) -> list[Result]:
     """``[function(0), ..., function(n_parts - 1)]`` on as many threads as there are cores; the order is kept.
 
-    The functions must release the GIL (numba ``nogil``, BLAS) to gain from it. Sums over parts taken in order are
+    The functions must release the GIL (compiled loops, BLAS) to gain from it. Sums over parts taken in order are
     the same bit for bit whenever the number of parts is. A function that calls `map_parts` itself gets one thread: its
     parts would wait for threads that wait for them.
     """

@@ -194,5 +194,6 @@ def _ratio(joint: Any, before: Floats, emissions: Floats) -> Any:
 
     entries = joint.tocoo()
     model = np.empty(entries.nnz)
-    products_at(entries.row, entries.col, before, np.ascontiguousarray(emissions.T), model)
+    rows, columns = (place.astype(np.int32, copy=False) for place in (entries.row, entries.col))
+    products_at(rows, columns, before, np.ascontiguousarray(emissions.T), model)
     return sparse.csr_array((entries.data / np.maximum(model, 1e-300), (entries.row, entries.col)), shape=joint.shape)

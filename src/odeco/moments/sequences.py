@@ -154,7 +154,8 @@ class SymbolTriples(SequenceMoments):
 
             def part(p: int, window: Window = window, bounds: NDArray[np.int64] = bounds) -> Floats:
                 core, steps = np.zeros_like(self._core), slice(bounds[p], bounds[p + 1])
-                add_triples(*(column[steps] for column in window.symbols), window.weights[steps], self.basis, core)
+                before, middle, after = (column[steps] for column in window.symbols)
+                add_triples(before, middle, after, window.weights[steps], self.basis, core)
                 return core
 
             for core in map_parts(part, n_parts):

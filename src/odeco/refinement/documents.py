@@ -103,9 +103,11 @@ class Documents:
         """EM (or variational) steps for the proportions; word counts of the last, likelihood before it."""
         from odeco.kernels.topics import em_rows
 
+        words = np.ascontiguousarray(topics)
+
         def work(start: int, stop: int, sums: Floats) -> float:
-            return float(
-                em_rows(*self._csr, topics, alpha, start, stop, n_iter, variational, self.weights, self.strengths, sums)
+            return em_rows(
+                *self._csr, words, alpha, start, stop, n_iter, variational, self.weights, self.strengths, sums
             )
 
         return self._collect(work)

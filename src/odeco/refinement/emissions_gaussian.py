@@ -96,7 +96,7 @@ class DiagonalGaussian(GaussianEmission):
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         from odeco.kernels.gaussian import diagonal_log_rows
 
-        variances, means = self._variances.T, (self.means - self.center).T
+        variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
         constants = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
         diagonal_log_rows(observations, self.center, means / variances, 0.5 / variances, constants, rows, scales)

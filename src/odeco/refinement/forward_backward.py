@@ -61,7 +61,7 @@ class Plan:
     @classmethod
     def of(cls, n: int) -> Self:
         """Stretches for n steps: equal shares for up to four threads, unless that would make them short."""
-        from odeco.kernels.lanes import LANES
+        from odeco.kernels.hmm import LANES
 
         tasks = -(-n // (LANES * _STRETCH))
         tasks = -(-tasks // 4) * 4 if n > 4 * LANES * _SHORTEST else tasks
@@ -71,7 +71,7 @@ class Plan:
     @property
     def span(self) -> int:
         """Steps of a task."""
-        from odeco.kernels.lanes import LANES
+        from odeco.kernels.hmm import LANES
 
         return LANES * self.length
 
@@ -251,7 +251,7 @@ class _Model:
 
     @classmethod
     def of(cls, parameters: HMMParameters[Any], data: Sequences) -> Self:
-        from odeco.kernels.lanes import padded
+        from odeco.kernels.hmm import padded
 
         k = parameters.n_components
         transmat, transposed = np.zeros((2, padded(k), k))
@@ -273,7 +273,7 @@ class _Scratch:
 
     @classmethod
     def of(cls, model: _Model, length: int) -> Self:
-        from odeco.kernels.lanes import LANES
+        from odeco.kernels.hmm import LANES
 
         return cls(_aligned(length + 1, model.transmat.shape[0], LANES), _aligned(length, LANES))
 
@@ -290,7 +290,7 @@ class _Messages:
 
     @classmethod
     def unknown(cls, n_tasks: int, model: _Model) -> Self:
-        from odeco.kernels.lanes import LANES
+        from odeco.kernels.hmm import LANES
 
         messages = np.zeros((4, n_tasks, model.transmat.shape[0], LANES))
         messages[:, :, : model.k] = 1.0 / model.k
@@ -338,7 +338,7 @@ class _Sums:
 
     @classmethod
     def zero(cls, model: _Model, data: Sequences, per_step: Floats | None) -> Self:
-        from odeco.kernels.lanes import LANES
+        from odeco.kernels.hmm import LANES
 
         size = model.transmat.shape[0]
         rows = np.zeros((model.rows.shape[0], model.k)) if per_step is None else per_step

@@ -247,11 +247,10 @@ class PosteriorSums(Additive):
 
 def normalize(joint: Rows) -> tuple[Rows, Rows]:
     """Posteriors (k, m), in place of `joint`, and log-likelihoods (m,)."""
-    highest = joint.max(axis=0)
-    joint -= highest
-    np.exp(joint, out=joint)
-    totals = joint.sum(axis=0)
-    joint /= totals
+    from odeco.kernels.mixtures import normalize as in_place
+
+    highest, totals = np.empty((2, joint.shape[1]), dtype=joint.dtype)
+    in_place(joint, highest, totals)
     return joint, highest + np.log(totals)
 
 

@@ -181,13 +181,14 @@ class _Problem:
             counts.add(turn @ self.rows[:, block], part, self.halves[block])
         scores = fit_scores(counts, correlation, self.n_samples)
         gram = np.zeros((2 * k + 1, 2 * k + 1))
-        stack = np.empty((2 * k + 1, min(_ROWS, n)), dtype=self.rows.dtype)  # outputs, scores, ones
-        stack[-1] = 1.0
+        room = np.empty((2 * k + 1) * min(_ROWS, n), dtype=self.rows.dtype)
         for block in blocks:
-            functions = stack[:, : block.stop - block.start]
+            size = block.stop - block.start
+            functions = room[: (2 * k + 1) * size].reshape(-1, size)  # outputs, scores, ones
+            functions[-1] = 1.0
             np.matmul(turn, self.rows[:, block], out=functions[:k])
             scores.evaluate(functions[:k], self.halves[block], functions[k:-1])
-            weighted = functions if self.weights is None else functions * self.weights[block].astype(stack.dtype)
+            weighted = functions if self.weights is None else functions * self.weights[block].astype(room.dtype)
             gram += weighted @ functions.T
         means = gram[:-1, -1] / gram[-1, -1]
         covariance = gram[:-1, :-1] / gram[-1, -1] - np.outer(means, means)

@@ -22,7 +22,7 @@ _LOW, _CELLS = -8.0, 401
 _STEP = -2 * _LOW / (_CELLS - 1)
 _GRID = _LOW + _STEP * np.arange(_CELLS)
 # From a two-valued source without noise to what is hardly told from a Gaussian.
-_PENALTIES = 10.0 ** np.arange(-9, 2, 2)
+_PENALTIES: Floats = np.asarray(10.0 ** np.arange(-9, 2, 2), dtype=np.float64)
 # Runs of neighbours, about, that the samples are split in.
 _RUNS = 200
 
@@ -57,7 +57,8 @@ class Counts:
         """Add samples (k, m)."""
         from odeco.kernels.scores import add_counts
 
-        add_counts(outputs, np.empty(0) if weights is None else weights, halves, _LOW, _STEP, self._counts)
+        given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
+        add_counts(np.ascontiguousarray(outputs), given, np.ascontiguousarray(halves), _LOW, _STEP, self._counts)
 
     def shares(self) -> tuple[Floats, Floats]:
         """Masses at the nodes and in the cells to their right, (2, k, cells), each half summing to one.
@@ -68,7 +69,7 @@ class Counts:
         nodes = cells - offsets
         nodes[:, :, 1:] += offsets[:, :, :-1]
         totals = cells.sum(axis=2, keepdims=True)
-        return nodes / totals, cells / totals
+        return np.ascontiguousarray(nodes / totals), np.ascontiguousarray(cells / totals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class Scores:
         """phi of samples (k, m) into `out`."""
         from odeco.kernels.scores import look_up
 
-        look_up(outputs, halves, _LOW, _STEP, self.tables, out)
+        look_up(outputs, np.ascontiguousarray(halves), _LOW, _STEP, self.tables, out)
 
 
 def fit_scores(counts: Counts, correlation: Floats, n_samples: float) -> Scores:

@@ -71,7 +71,7 @@ def _log_rows(parameters: HMMParameters[Any], values: NDArray[Any]) -> Floats:
 
 def _in_stretches(logs: _Logs, plan: Plan, burn: int) -> tuple[float, NDArray[np.int64]] | None:
     """Tasks from the last to the first; None where stretches did not agree."""
-    from odeco.kernels.lanes import LANES, padded
+    from odeco.kernels.hmm import LANES, padded
     from odeco.kernels.viterbi import best_scores, trace_lanes
 
     n, k = plan.n, logs.start.size

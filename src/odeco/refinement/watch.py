@@ -63,10 +63,8 @@ class WatchedWords:
 
         scored = self._scored
         mixing = proportions * inverse_totals(word_counts, eta)
-        total = smoothed_log_likelihood(
-            scored.indptr, scored.columns, scored.values, word_counts, mixing, word_counts.dtype.type(eta)
-        )
-        return Look(float(total) / max(scored.n_tokens, 1.0), eta)
+        total = smoothed_log_likelihood(scored.indptr, scored.columns, scored.values, word_counts, mixing, eta)
+        return Look(total / max(scored.n_tokens, 1.0), eta)
 
 
 def smoothed_topics(word_counts: Floats, eta: float) -> Floats:

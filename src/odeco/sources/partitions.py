@@ -238,10 +238,9 @@ class SumRows:
 
     def over(self, parts: Iterable[tuple[Any, Rows]]) -> Any:
         """Those of several partitions, read one after the other."""
-        from odeco.kernels.memory import kept_memory
         from odeco.kernels.threads import one_thread
 
-        with one_thread(), kept_memory():
+        with one_thread():
             sums = deepcopy(self.empty)
             for partition, rows in parts:
                 for batch in self.read.batches(partition, rows):

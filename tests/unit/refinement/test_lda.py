@@ -58,8 +58,8 @@ def test_cvb0_step_matches_the_loops(documents):
         alpha,
         work.strengths.copy(),
         work.spreads.copy(),
-        kernels._FLOOR,
-        kernels._LEAST_REST,
+        kernels.CVB0_FLOOR,
+        kernels.CVB0_LEAST_REST,
     )
     words = work.cvb0(np.ascontiguousarray(topics.T), own, alpha, 1, echo=True)
     # Rounding; single precision reciprocals are not used for doubles.
@@ -68,14 +68,14 @@ def test_cvb0_step_matches_the_loops(documents):
     np.testing.assert_allclose(words.T, expected[2], rtol=1e-9, atol=1e-12)
 
 
-def test_a_document_longer_than_a_chunk(documents):
+def test_a_long_document(documents):
     rng = np.random.default_rng(0)
-    row = rng.integers(1, 3, (1, 3 * kernels._CHUNK + 7)).astype(float)
+    row = rng.integers(1, 3, (1, 775)).astype(float)
     topics = rng.dirichlet(np.ones(row.shape[1]), size=K)
     work = Documents(sparse.csr_array(row), K, np.float64, WORKSPACE)
     start = work.strengths.copy()
     expected = oracle.cvb0_step(
-        row, topics, np.zeros(K), np.ones(K), start, np.zeros((1, K)), kernels._FLOOR, kernels._LEAST_REST
+        row, topics, np.zeros(K), np.ones(K), start, np.zeros((1, K)), kernels.CVB0_FLOOR, kernels.CVB0_LEAST_REST
     )
     words = work.cvb0(np.ascontiguousarray(topics.T), np.zeros(K), np.ones(K), 1, echo=True)
     np.testing.assert_allclose(work.strengths, expected[0], rtol=1e-9)  # rounding

@@ -1,0 +1,89 @@
+// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `scores.cpp`, and plane rotations.
+#include "arguments.hpp"
+#include "dispatch.hpp"
+
+namespace odeco {
+namespace {
+
+using Doubles = Vector<const double>;
+using Table = Matrix<const double>;
+using Halves = Vector<const std::int8_t>;
+
+void diagonal_log_rows(const Table& values, const Doubles& center, const Table& linear, const Table& half,
+                       const Table& constants, const Matrix<double>& out, const Vector<double>& scales) {
+    const Index n = extent(values), d = extent(values, 1), k = extent(out, 1);
+    exactly("out", out, n, k);
+    gaussian().diagonal_log_rows(rows(values), exactly("center", center, d), exactly("linear", linear, d, k),
+                                 exactly("half", half, d, k).data, exactly("constants", constants, d, k).data, rows(out),
+                                 exactly("scales", scales, n));
+}
+
+void diagonal_sums(const Table& values, const Doubles& center, const Table& weights, const Matrix<double>& totals,
+                   const Matrix<double>& first, const Matrix<double>& second) {
+    const Index n = extent(values), d = extent(values, 1), k = extent(weights, 1);
+    exactly("weights", weights, n, k);
+    gaussian().diagonal_sums(rows(values), exactly("center", center, d), rows(weights),
+                             exactly("totals", totals, k, d).data, exactly("first", first, k, d).data,
+                             exactly("second", second, k, d).data);
+}
+
+template <class Real>
+void normalize(const Matrix<Real>& joint, const Vector<Real>& highest, const Vector<Real>& totals) {
+    const Index m = extent(joint, 1);
+    mixture<Real>().normalize(rows(joint), exactly("highest", highest, m), exactly("totals", totals, m));
+}
+
+// The cells of both halves of the samples lie after one another.
+Grid grid_of(double low, double step, Index both) {
+    require(both % 2 == 0 && both >= 4 && step > 0, "a grid needs two cells or more for each half, and a step above 0.");
+    return {low, step, both / 2};
+}
+
+template <class Real>
+void add_counts(const Matrix<const Real>& outputs, const Doubles& weights, const Halves& halves, double low, double step,
+                const Cube<double>& counts) {
+    const Index k = extent(outputs), m = extent(outputs, 1);
+    const Grid grid = grid_of(low, step, extent(counts, 1));
+    if (extent(weights) > 0) exactly("weights", weights, m);
+    scores<Real>().add_counts(rows(outputs), span(weights), exactly("halves", halves, m), grid,
+                              exactly("counts", counts, k, 2 * grid.n_cells, 2));
+}
+
+template <class Real>
+void look_up(const Matrix<const Real>& outputs, const Halves& halves, double low, double step,
+             const Matrix<const float>& tables, const Matrix<Real>& out) {
+    const Index k = extent(outputs), m = extent(outputs, 1);
+    const Grid grid = grid_of(low, step, extent(tables, 1));
+    scores<Real>().look_up(rows(outputs), exactly("halves", halves, m), grid,
+                           exactly("tables", tables, k, 2 * grid.n_cells).data, exactly("out", out, k, m));
+}
+
+void smoothing_splines(const Table& masses, const Table& right, const Doubles& penalties, const Cube<double>& out) {
+    const Index k = extent(masses), m = extent(masses, 1);
+    splines().smoothing_splines(rows(masses), exactly("right", right, k, m).data, span(penalties),
+                                exactly("out", out, extent(penalties), k, m));
+}
+
+double jacobi_sweep(const Cube<double>& stack, const Matrix<double>& frame) {
+    const Index n = extent(stack), m = extent(stack, 2);
+    return sequences().jacobi_sweep(exactly("stack", stack, n, n, m), exactly("frame", frame, n, n).data, n, m);
+}
+
+template <class Real> void bind(nb::module_& module) {
+    define(module, "normalize", normalize<Real>);
+    define(module, "add_counts", add_counts<Real>);
+    define(module, "look_up", look_up<Real>);
+}
+
+}  // namespace
+
+void bind_samples(nb::module_& module) {
+    bind<float>(module);
+    bind<double>(module);
+    define(module, "diagonal_log_rows", diagonal_log_rows);
+    define(module, "diagonal_sums", diagonal_sums);
+    define(module, "smoothing_splines", smoothing_splines);
+    define(module, "jacobi_sweep", jacobi_sweep);
+}
+
+}  // namespace odeco

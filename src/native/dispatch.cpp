@@ -1,0 +1,72 @@
+// Chooses an instruction set once, when the module is loaded: the best one that the machine has, or a lower one that the
+// environment variable ODECO_INSTRUCTION_SET names (tests compare them, and a reader of results may want the same bits on
+// two machines).
+#include "dispatch.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace odeco {
+
+ODECO_TABLES(baseline)
+#ifdef ODECO_X86_LEVELS
+ODECO_TABLES(v3)
+ODECO_TABLES(v4)
+#endif
+
+namespace {
+
+const char* const NAMES[] = {"baseline", "x86-64-v3", "x86-64-v4"};
+
+int best_level() {
+#ifdef ODECO_X86_LEVELS
+    __builtin_cpu_init();
+    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2");
+    const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+    return v4 ? 2 : v3 ? 1 : 0;
+#else
+    return 0;
+#endif
+}
+
+int chosen_level() {
+    const int best = best_level();
+    const char* wanted = std::getenv("ODECO_INSTRUCTION_SET");
+    for (int level = 0; wanted && level < best; ++level)
+        if (std::strcmp(wanted, NAMES[level]) == 0) return level;
+    return best;
+}
+
+const int LEVEL = chosen_level();
+
+}  // namespace
+
+#ifdef ODECO_X86_LEVELS
+#define ODECO_CHOOSE(table) (LEVEL == 2 ? v4::table : LEVEL == 1 ? v3::table : baseline::table)
+#else
+#define ODECO_CHOOSE(table) baseline::table
+#endif
+
+template <> const SparseKernels<float>& sparse() { return ODECO_CHOOSE(sparse32); }
+template <> const SparseKernels<double>& sparse() { return ODECO_CHOOSE(sparse64); }
+template <> const DocumentKernels<float>& documents() { return ODECO_CHOOSE(documents32); }
+template <> const DocumentKernels<double>& documents() { return ODECO_CHOOSE(documents64); }
+template <> const Cvb0Kernels<float>& cvb0() { return ODECO_CHOOSE(cvb32); }
+template <> const Cvb0Kernels<double>& cvb0() { return ODECO_CHOOSE(cvb64); }
+template <> const MixtureKernels<float>& mixture() { return ODECO_CHOOSE(mixture32); }
+template <> const MixtureKernels<double>& mixture() { return ODECO_CHOOSE(mixture64); }
+template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }
+template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
+const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }
+const ChainKernels& chains() { return ODECO_CHOOSE(chains); }
+const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
+const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
+const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
+const SequenceKernels& sequences() { return ODECO_CHOOSE(sequences); }
+
+const char* instruction_set() { return NAMES[LEVEL]; }
+
+}  // namespace odeco

@@ -1,0 +1,23 @@
+// The kernels of the best instruction set that this machine has.
+#pragma once
+
+#include "kernels.hpp"
+
+namespace odeco {
+
+template <class Real> const SparseKernels<Real>& sparse();
+template <class Real> const DocumentKernels<Real>& documents();
+template <class Real> const Cvb0Kernels<Real>& cvb0();
+template <class Real> const MixtureKernels<Real>& mixture();
+template <class Real> const ScoreKernels<Real>& scores();
+const ScoringKernels& scoring();
+const ChainKernels& chains();
+const ViterbiKernels& viterbi();
+const GaussianKernels& gaussian();
+const SplineKernels& splines();
+const SequenceKernels& sequences();
+
+// "baseline", "x86-64-v3" or "x86-64-v4".
+const char* instruction_set();
+
+}  // namespace odeco

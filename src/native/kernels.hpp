@@ -1,0 +1,167 @@
+// Every kernel that is compiled for several instruction sets: one table of functions for each family.
+//
+// What the functions compute, and the shapes of their arrays, is said once: in odeco/kernels/_native.pyi.
+// Nothing is checked here any more (`arguments.hpp` does it). Each kernel file defines its tables in the namespace of the
+// instruction set that it is compiled for, and `dispatch.cpp` chooses one of them when the module is loaded.
+#pragma once
+
+#include "views.hpp"
+
+namespace odeco {
+
+template <class Real> struct SparseKernels {
+    void (*project_rows)(Csr<Real>, Rows<const Real> block, Range, Rows<Real> out);
+    void (*scatter_rows)(Csr<Real>, const Real* weights, Rows<const Real> rows, Range, Rows<Real> out);
+    void (*gram_rows)(Csr<Real>, const Real* weights, Rows<const Real> block, Range, Rows<Real> out);
+    void (*weighted_column_sums)(Csr<Real>, const double* weights, double* out);
+};
+
+template <class Real> struct DocumentKernels {
+    void (*infer_rows)(Csr<Real>, Rows<const Real> topics, const Real* alpha, Range, Index n_iter, double tol,
+                       Rows<Real> strengths);
+    void (*infer_steps)(Csr<Real>, Rows<const Real> topics, const Real* alpha, Range, Index n_iter, Rows<Real> strengths);
+    double (*em_rows)(Csr<Real>, Rows<const Real> topics, const Real* alpha, Range, Index n_iter, bool variational,
+                      const Real* row_weights, Rows<Real> strengths, Rows<Real> word_counts);
+    double (*smoothed_log_likelihood)(Csr<Real>, Rows<const Real> word_counts, Rows<const Real> mixing, double eta);
+    void (*gibbs_rows)(Csr<Real>, Rows<const Real> topics, const Real* alpha, const double* uniforms,
+                       std::int64_t* assignments, Rows<Real> strengths);
+};
+
+// What CVB0 reads and writes besides the counts.
+template <class Real> struct Cvb0Arrays {
+    Rows<const Real> topics;
+    const Real *own_word, *alpha, *row_weights;
+    Rows<Real> strengths, spreads, word_counts;
+};
+
+template <class Real> struct Cvb0Kernels {
+    void (*cvb0_rows)(Csr<Real>, const Cvb0Arrays<Real>&, Range, Index n_em, Index n_iter, bool echo);
+};
+
+inline constexpr double CVB0_FLOOR = 0.1;
+inline constexpr double CVB0_LEAST_REST = 0.2;
+
+// Words of float32 documents scored in double precision.
+struct ScoringKernels {
+    void (*log_likelihood_rows)(Csr<float>, Rows<const double> topics, Rows<const double> proportions, Range, double* out);
+};
+
+inline constexpr int LANES = 8;  // stretches of a sequence that advance together
+inline constexpr int PAD = 2;    // numbers of states are padded to multiples of it
+
+// Steps of sequences: likelihoods of the distinct observations, and which of them each step has.
+struct Steps {
+    Rows<const double> rows;
+    Span<const std::int32_t> index;
+    const std::uint8_t* first;
+    Span<const double> weights;  // empty: 1 for each step
+};
+
+// `LANES` stretches of `length` steps, the first of which begins at `begin`; `burn` steps are run before or after them.
+struct Stretches {
+    Index begin, length, burn;
+};
+
+struct ForwardSums {
+    double* message;         // (kp, LANES)
+    Rows<double> alphas;     // (length + 1, kp LANES), or one row
+    double* norms;           // (length, LANES)
+    double* log_likelihoods; // (LANES,)
+};
+
+struct BackwardSums {
+    double* message;            // (kp, LANES)
+    const double *alphas, *norms;
+    const std::int32_t* target; // (steps,)
+    Rows<double> row_sums;      // (m, k)
+    double* start_sums;         // (k,)
+    double* pair_sums;          // (kp, kp, LANES)
+    double* used;               // (kp, LANES)
+};
+
+struct ChainKernels {
+    void (*forward)(const Steps&, Span<const double> scales, Rows<const double> transposed, const double* start, Stretches,
+                    const ForwardSums&);
+    void (*backward)(const Steps&, Rows<const double> transmat, Stretches, const BackwardSums&);
+    void (*advance)(const Steps&, Rows<const double> transmat, const double* start, double* message);
+    void (*retreat)(const Steps&, Rows<const double> transmat, double* message);
+};
+
+// The end of a path, and its log probability.
+struct Traced {
+    Index state;
+    double value;
+};
+
+struct ViterbiKernels {
+    double (*best_paths8)(const Steps&, Rows<const double> log_transmat, const double* log_start, double* scores,
+                          Rows<std::uint8_t> origins);
+    double (*best_paths32)(const Steps&, Rows<const double> log_transmat, const double* log_start, double* scores,
+                           Rows<std::int32_t> origins);
+    void (*best_scores)(const Steps&, Rows<const double> log_transposed, const double* log_start, Stretches,
+                        double* scores, Rows<double> kept);
+    Traced (*trace_lanes)(const Steps&, Rows<const double> log_transposed, const double* log_start, Stretches,
+                          Rows<const double> kept, Index state, Span<std::int64_t> path);
+};
+
+struct GaussianKernels {
+    void (*diagonal_log_rows)(Rows<const double> values, const double* center, Rows<const double> linear,
+                              const double* half, const double* constants, Rows<double> rows, double* scales);
+    void (*diagonal_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
+                          double* first, double* second);
+};
+
+template <class Real> struct MixtureKernels {
+    void (*normalize)(Rows<Real> joint, Real* highest, Real* totals);
+};
+
+// A grid of `n_cells` cells from `low`, `step` apart.
+struct Grid {
+    double low, step;
+    Index n_cells;
+};
+
+template <class Real> struct ScoreKernels {
+    void (*add_counts)(Rows<const Real> outputs, Span<const double> weights, const std::int8_t* halves, Grid,
+                       double* counts);
+    void (*look_up)(Rows<const Real> outputs, const std::int8_t* halves, Grid, const float* tables, Rows<Real> out);
+};
+
+struct SplineKernels {
+    void (*smoothing_splines)(Rows<const double> masses, const double* right, Span<const double> penalties, double* out);
+};
+
+struct SequenceKernels {
+    void (*add_triples)(Span<const std::int32_t> before, const std::int32_t* middle, const std::int32_t* after,
+                        Span<const double> weights, Rows<const double> basis, double* core);
+    void (*products_at)(Span<const std::int32_t> rows, const std::int32_t* columns, Rows<const double> left,
+                        Rows<const double> right, double* out);
+    void (*walk)(Rows<const double> levels, const double* uniforms, Index state, Span<std::int64_t> out);
+    double (*jacobi_sweep)(double* stack, double* frame, Index n, Index m);
+};
+
+#define ODECO_TABLES(ISA)                                                                                                \
+    namespace ISA {                                                                                                      \
+    extern const SparseKernels<float> sparse32;                                                                          \
+    extern const SparseKernels<double> sparse64;                                                                         \
+    extern const DocumentKernels<float> documents32;                                                                     \
+    extern const DocumentKernels<double> documents64;                                                                    \
+    extern const Cvb0Kernels<float> cvb32;                                                                               \
+    extern const Cvb0Kernels<double> cvb64;                                                                              \
+    extern const ScoringKernels scoring;                                                                                 \
+    extern const ChainKernels chains;                                                                                    \
+    extern const ViterbiKernels viterbi;                                                                                 \
+    extern const GaussianKernels gaussian;                                                                               \
+    extern const MixtureKernels<float> mixture32;                                                                        \
+    extern const MixtureKernels<double> mixture64;                                                                       \
+    extern const ScoreKernels<float> scores32;                                                                           \
+    extern const ScoreKernels<double> scores64;                                                                          \
+    extern const SplineKernels splines;                                                                                  \
+    extern const SequenceKernels sequences;                                                                              \
+    }
+
+#ifdef ODECO_ISA
+ODECO_TABLES(ODECO_ISA)
+#endif
+
+}  // namespace odeco

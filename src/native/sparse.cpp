@@ -1,0 +1,95 @@
+// Products of a CSR matrix with tall dense blocks (section 6.1.2 of the paper), fused where BLAS and scipy are not.
+//
+// A row of the block is read or written for each nonzero: the products are bound by memory. Sums over the nonzeros of a
+// row stay in registers, a panel of columns at a time; the row of column numbers that is read again is in the cache.
+#include "kernels.hpp"
+#include "vectors.hpp"
+
+namespace odeco::ODECO_ISA {
+namespace {
+
+constexpr int PANEL = 4;  // registers of sums: enough to hide latencies, few enough for 16 registers in all
+
+// work(constant, first register) for all panels of a row.
+template <class Work> ODECO_INLINE void over_panels(Index count, Work work) {
+    Index at = 0;
+    for (; at + PANEL <= count; at += PANEL) work(Constant<PANEL>{}, at);
+    for (; at < count; ++at) work(Constant<1>{}, at);
+}
+
+// out = sum_p values[p] block[columns[p]], over the nonzeros of row j.
+template <class Real>
+ODECO_INLINE void gather(Csr<Real> c, Index j, Rows<const Real> block, RowShape<Real> shape, Real* out) {
+    over_panels(shape.count, [&](auto constant, Index at) {
+        constexpr int n = constant.value;
+        Vec<Real> even[n]{}, odd[n]{};  // two chains of sums, so that additions do not wait for one another
+        auto add = [&](Index p, Vec<Real>* sums) __attribute__((always_inline)) {
+            const Real* row = block[c.columns[p]];
+            for (int i = 0; i < n; ++i) sums[i] += c.values[p] * load(row, at + i, shape.count, shape.tail);
+        };
+        Index p = c.indptr[j], last = c.indptr[j + 1];
+        for (; p + 2 <= last; p += 2) {
+            add(p, even);
+            add(p + 1, odd);
+        }
+        if (p < last) add(p, even);
+        for (int i = 0; i < n; ++i) store(out, at + i, shape.count, shape.tail, even[i] + odd[i]);
+    });
+}
+
+// out[columns[p]] += values[p] weight row, over the nonzeros of row j.
+template <class Real>
+ODECO_INLINE void scatter(Csr<Real> c, Index j, Real weight, const Real* row, RowShape<Real> shape, Rows<Real> out) {
+    over_panels(shape.count, [&](auto constant, Index at) {
+        constexpr int n = constant.value;
+        Vec<Real> scaled[n];
+        for (int i = 0; i < n; ++i) scaled[i] = weight * load(row, at + i, shape.count, shape.tail);
+        for (Index p = c.indptr[j]; p < c.indptr[j + 1]; ++p) {
+            Real* target = out[c.columns[p]];
+            for (int i = 0; i < n; ++i) {
+                auto sum = load(target, at + i, shape.count, shape.tail) + c.values[p] * scaled[i];
+                store(target, at + i, shape.count, shape.tail, sum);
+            }
+        }
+    });
+}
+
+template <class Real> void project_rows(Csr<Real> c, Rows<const Real> block, Range range, Rows<Real> out) {
+    RowShape<Real> shape(out.width);
+    for (Index j = range.start; j < range.stop; ++j) gather(c, j, block, shape, out[j - range.start]);
+}
+
+template <class Real>
+void scatter_rows(Csr<Real> c, const Real* weights, Rows<const Real> rows, Range range, Rows<Real> out) {
+    RowShape<Real> shape(rows.width);
+    for (Index j = range.start; j < range.stop; ++j)
+        if (weights[j] != 0) scatter(c, j, weights[j], rows[j - range.start], shape, out);
+}
+
+template <class Real>
+void gram_rows(Csr<Real> c, const Real* weights, Rows<const Real> block, Range range, Rows<Real> out) {
+    RowShape<Real> shape(block.width);
+    Scratch<Real> row(shape.padded());
+    for (Index j = range.start; j < range.stop; ++j) {
+        if (weights[j] == 0) continue;
+        gather(c, j, block, shape, +row);
+        scatter<Real>(c, j, weights[j], row, shape, out);
+    }
+}
+
+// In double precision, whatever that of the counts.
+template <class Real> void weighted_column_sums(Csr<Real> c, const double* weights, double* out) {
+    for (Index j = 0; j < c.n_rows; ++j)
+        if (weights[j] != 0)
+            for (Index p = c.indptr[j]; p < c.indptr[j + 1]; ++p) out[c.columns[p]] += weights[j] * c.values[p];
+}
+
+template <class Real>
+constexpr SparseKernels<Real> table{project_rows<Real>, scatter_rows<Real>, gram_rows<Real>, weighted_column_sums<Real>};
+
+}  // namespace
+
+const SparseKernels<float> sparse32 = table<float>;
+const SparseKernels<double> sparse64 = table<double>;
+
+}  // namespace odeco::ODECO_ISA

@@ -1,0 +1,43 @@
+// Arrays as the kernels see them: a pointer and a shape. Nothing is owned and nothing is checked here.
+//
+// Everything is always inlined: the kernels are compiled once for each instruction set, and a function that the linker
+// merges must not carry instructions that another machine does not have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define ODECO_INLINE __attribute__((always_inline)) inline
+
+namespace odeco {
+
+using Index = std::int64_t;
+
+template <class T> struct Span {
+    T* data;
+    Index size;
+    ODECO_INLINE T& operator[](Index i) const { return data[i]; }
+};
+
+template <class T> struct Rows {
+    T* data;
+    Index n, width;
+    ODECO_INLINE T* operator[](Index i) const { return data + i * width; }
+};
+
+// Rows from..to of a matrix: threads share the rows of one call.
+struct Range {
+    Index start, stop;
+};
+
+template <class Real> struct Csr {
+    const std::int64_t* indptr;
+    const std::int32_t* columns;
+    const Real* values;
+    Index n_rows;
+};
+
+template <class T> ODECO_INLINE T larger(T a, T b) { return a > b ? a : b; }
+template <class T> ODECO_INLINE T smaller(T a, T b) { return a < b ? a : b; }
+
+}  // namespace odeco

@@ -1,0 +1,167 @@
+"""The compiled module believes nobody, and computes the same to rounding on every instruction set."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from odeco.kernels import _native as native
+from odeco.kernels.mixtures import normalize
+
+N, WORDS, TOPICS = 3, 5, 2
+LEVELS = ["baseline", "x86-64-v3", "x86-64-v4"]
+
+
+def documents(dtype=np.float64):
+    """A CSR matrix (3, 5), and topics of its words."""
+    indptr, columns = np.array([0, 2, 2, 5]), np.array([0, 4, 1, 2, 3], dtype=np.int32)
+    return [indptr, columns, np.ones(5, dtype), np.full((WORDS, TOPICS), 0.2, dtype)]
+
+
+def project(indptr, columns, values, block, start=0, stop=N, out=None):
+    out = np.zeros((N, TOPICS), values.dtype) if out is None else out
+    native.project_rows(indptr, columns, values, block, start, stop, out)
+    return out
+
+
+@pytest.mark.parametrize("column", [-1, WORDS, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("place", range(5))
+def test_a_column_outside_of_the_block_is_an_error(column, place):
+    indptr, columns, values, block = documents()
+    columns[place] = column
+    with pytest.raises(IndexError, match="columns must lie between 0 and 4"):
+        project(indptr, columns, values, block)
+
+
+@pytest.mark.parametrize("wrong", [[0, 3, 2, 5], [0, 2, 2, 6], [-1, 2, 2, 5], [0, 2**40, 2, 5]])
+def test_row_pointers_that_do_not_rise_are_an_error(wrong):
+    _, *rest = documents()
+    with pytest.raises(IndexError, match="indptr"):
+        project(np.array(wrong), *rest)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 1), (4, 4)])
+def test_rows_that_there_are_not_are_an_error(start, stop):
+    with pytest.raises(IndexError, match="rows"):
+        project(*documents(), start, stop)
+
+
+def test_rows_that_are_not_asked_for_are_not_looked_at():
+    indptr, columns, values, block = documents()
+    columns[-1] = 99
+    project(indptr, columns, values, block, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "out", [np.zeros((N, TOPICS), np.float32), np.zeros((TOPICS, N)).T, np.zeros(N), np.zeros((N, TOPICS)).tolist()]
+)
+def test_an_output_of_another_kind_is_refused_rather_than_copied(out):
+    with pytest.raises(TypeError, match="incompatible"):
+        project(*documents(), out=out)
+
+
+def test_an_output_that_is_read_only_is_refused():
+    out = np.zeros((N, TOPICS))
+    out.flags.writeable = False
+    with pytest.raises(TypeError, match="incompatible"):
+        project(*documents(), out=out)
+
+
+def test_an_output_that_is_too_small_is_an_error():
+    with pytest.raises(ValueError, match="out must have size 3 at least, has 2"):
+        project(*documents(), out=np.zeros((N - 1, TOPICS)))
+
+
+def test_an_assignment_to_no_topic_is_an_error():
+    arguments = [*documents(), np.ones(TOPICS), np.zeros(5)]
+    with pytest.raises(IndexError, match="assignment"):
+        native.gibbs_rows(*arguments, np.full(5, TOPICS), np.zeros((N, TOPICS)))
+
+
+@pytest.mark.parametrize("code", [-1, 4])
+def test_a_step_without_a_row_of_likelihoods_is_an_error(code):
+    index, first = np.array([0, 1, code], dtype=np.int32), np.array([1, 0, 0], dtype=np.uint8)
+    with pytest.raises(IndexError, match="index"):
+        native.advance(np.ones((4, 2)), index, first, np.full((2, 2), 0.5), np.full(2, 0.5), np.full(2, 0.5))
+
+
+def test_a_path_through_a_state_that_does_not_exist_is_an_error():
+    origins = np.array([[0, 0], [7, 0]], dtype=np.uint8)
+    with pytest.raises(IndexError, match="state"):
+        native.trace_back(origins, 0, np.zeros(2, dtype=np.int64))
+
+
+def test_a_table_that_names_no_entry_is_an_error():
+    lexicon = (np.full(8, 5, dtype=np.int32), np.zeros((4, 4), dtype=np.int64), np.zeros(4, dtype=np.uint64))
+    arguments = (np.zeros(1, dtype=np.int64), np.full(1, 2), np.zeros(1, dtype=np.uint64))
+    with pytest.raises(IndexError, match="no entry"):
+        native.number_words(
+            *arguments, lexicon, np.zeros(2, np.int64), True, np.zeros(1, np.int64), np.zeros(2, np.int64)
+        )
+
+
+def test_a_code_point_without_a_letter_is_an_error():
+    text, ends = np.array([1, 2, 9], dtype=np.uint32), np.array([3])
+    room = [np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.uint64)]
+    with pytest.raises(IndexError, match="letter"):
+        native.spell_tokens(text, ends, np.ones(4, dtype=np.uint32), *room, np.zeros(1, dtype=np.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 3, 16, 67, 300])
+def test_responsibilities_match_their_definition(dtype, m):
+    rng = np.random.default_rng(m)
+    joint = (rng.normal(size=(7, m)) * 30 - 1000).astype(dtype)
+    joint[3] = -np.inf  # a component without weight
+    exact = joint.astype(np.longdouble)
+    highest, totals = np.empty((2, m), dtype=dtype)
+    normalize(joint, highest, totals)
+    shares = np.exp(exact - exact.max(axis=0))
+    np.testing.assert_array_equal(highest, exact.max(axis=0).astype(dtype))
+    # A few roundings: the series of the exponential, the sum, the division.
+    np.testing.assert_allclose(totals, shares.sum(axis=0).astype(float), rtol=8 * np.finfo(dtype).eps)
+    tiny = np.finfo(dtype).tiny * 4  # results that small are 0
+    expected = (shares / shares.sum(axis=0)).astype(float)
+    np.testing.assert_allclose(joint, expected, rtol=16 * np.finfo(dtype).eps, atol=tiny)
+    assert not joint[3].any()
+
+
+ALL = """
+import json
+import numpy as np
+from odeco.kernels import _native as native
+import odeco
+chances = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
+sample = odeco.simulate.categorical_hmm(3000, [[0.8, 0.2], [0.3, 0.7]], chances, random_state=0)
+chain = odeco.CategoricalHMM(2, random_state=0).fit(sample.observations.reshape(-1, 1))
+topics = odeco.simulate.zipf_topics(3, 60, random_state=0)
+counts = odeco.simulate.lda_documents(400, topics, alpha=[0.2] * 3, random_state=1).counts
+lda = odeco.LatentDirichletAllocation(3, random_state=0).fit(counts)
+found = [chain.transmat_.ravel().tolist(), lda.components_.ravel().tolist()]
+print(json.dumps([native.instruction_set, found]))
+"""
+
+
+def fitted(instruction_set):
+    environment = dict(os.environ, ODECO_INSTRUCTION_SET=instruction_set, ODECO_NUM_THREADS="1")
+    done = subprocess.run([sys.executable, "-c", ALL], env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_instruction_sets_agree_to_rounding():
+    best, reference = fitted("")
+    for name in LEVELS[:2]:
+        used, found = fitted(name)
+        assert used == LEVELS[min(LEVELS.index(name), LEVELS.index(best))]
+        # Chains in double precision; topics in single, over some dozens of sweeps.
+        np.testing.assert_allclose(found[0], reference[0], rtol=1e-6)
+        np.testing.assert_allclose(found[1], reference[1], atol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    assert fitted("") == fitted("")
