@@ -171,10 +171,10 @@ void gibbs_rows(Csr<Real> counts, Rows<const Real> topics, const Real* alpha, co
             Real sum = 0;
             for (Index i = 0; i < k; ++i) cumulative[i] = sum += topic[i] * (mine[i] + alpha[i]);
             const double level = uniforms[p] * sum;
-            Index below = 0;  // counted, not searched: where a search ends cannot be predicted
-            for (Index i = 0; i < k - 1; ++i) below += cumulative[i] < level;
-            chosen = below;
-            mine[below] += counts.values[p];
+            Index next = 0;
+            while (next < k - 1 && cumulative[next] < level) ++next;
+            chosen = next;
+            mine[next] += counts.values[p];
         }
     }
 }

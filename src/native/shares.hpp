@@ -13,6 +13,10 @@ template <int N, class Real> struct Words {
 
     ODECO_INLINE Index registers() const { return N ? N : shape.count; }
     ODECO_INLINE const Real* topic(Index p) const { return topics[counts.columns[p]]; }
+    ODECO_INLINE void prefetch(Index p) const {
+        constexpr int LINE = 64 / sizeof(Real);
+        for (Index i = 0; i < registers() * WIDTH<Real>; i += LINE) __builtin_prefetch(topic(p) + i);
+    }
     ODECO_INLINE Vec<Real> part(const Real* row, Index i) const { return load(row, i, registers(), shape.tail); }
 };
 
