@@ -62,6 +62,7 @@ format: $(VENV)/.installed-dev ## ruff: mend what it can
 	@$(VENV)/bin/ruff format .
 
 native: $(VENV)/.created ## compile src/native into the source tree: after a change there, or where nothing is installed
+	@command -v $(CMAKE) >/dev/null || { echo "make native needs CMake (on Debian: cmake and build-essential)." >&2; exit 1; }
 	@mkdir -p build && $(CMAKE) -S . -B build/native -DPython_EXECUTABLE="$(CURDIR)/$(PY)" \
 	    -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$(CURDIR)/src/odeco/kernels" >build/native.log 2>&1 || { cat build/native.log; exit 1; }
 	@$(CMAKE) --build build/native --parallel $(CORES)
@@ -126,7 +127,7 @@ bench-distributed: $(VENV)/.installed-bench ## Dask and Spark beside one process
 	@$(PY) -m benchmarks distributed
 
 clean: ## remove the virtual environment and the caches
-	rm -rf $(VENV) build dist odeco-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
+	rm -rf $(VENV) build dist src/odeco/kernels/_native*.so odeco-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: an environment is made once, and installed into again when pyproject.toml or the compiled sources change.
