@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace odeco {
 
@@ -66,6 +67,8 @@ const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
 const SequenceKernels& sequences() { return ODECO_CHOOSE(sequences); }
+
+void out_of_memory() { throw std::bad_alloc(); }
 
 const char* instruction_set() { return NAMES[LEVEL]; }
 

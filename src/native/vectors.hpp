@@ -151,7 +151,7 @@ template <class Real> class Scratch {
   public:
     explicit ODECO_INLINE Scratch(Index size)
         : data_(static_cast<Real*>(std::aligned_alloc(64, (larger<Index>(size, 1) * sizeof(Real) + 63) / 64 * 64))) {
-        if (!data_) __builtin_trap();
+        if (!data_) out_of_memory();
         __builtin_memset(data_, 0, larger<Index>(size, 1) * sizeof(Real));
     }
     ODECO_INLINE ~Scratch() { std::free(data_); }

@@ -13,6 +13,8 @@ namespace odeco {
 
 using Index = std::int64_t;
 
+[[noreturn]] void out_of_memory();  // defined once: kernels of all instruction sets call the same
+
 template <class T> struct Span {
     T* data;
     Index size;
