@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
-from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, judge
+from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, copy_of_sources, judge
 from tests.mutants.mutations import Mutation
 
 FILE, TESTS = "metrics.py", "unit/test_metrics.py::test_amari_is_the_mean_crosstalk"
@@ -22,7 +20,7 @@ FILE, TESTS = "metrics.py", "unit/test_metrics.py::test_amari_is_the_mean_crosst
     ],
 )
 def test_verdicts(tmp_path, old, new, tests, verdict):
-    copy = shutil.copytree(ROOT / "src", tmp_path / "src")
+    copy = copy_of_sources(tmp_path / "src")
     assert judge(Mutation(FILE, old, new, tests), copy, timeout=120) == verdict
     for source in (ROOT / "src", copy):  # neither the work tree nor, afterwards, the copy is changed
         assert "2 * k * (k - 1)" in (source / "odeco" / FILE).read_text()

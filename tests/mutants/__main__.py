@@ -21,12 +21,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from odeco.kernels import _native
 from tests.mutants.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parents[2]
 KILLED, SURVIVED = "killed", "SURVIVED"
 # What pytest's exit codes say of a mutation; any other one is a list that no longer fits the tests.
 VERDICTS = {0: SURVIVED, 1: KILLED}
+# An editable installation stands before all paths: in the child it must not.
+_FROM_PATH = "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'Redirecting' not in type(f).__name__]"
+
+
+def copy_of_sources(folder: Path) -> Path:
+    """The package in a folder, with its compiled loops wherever they are."""
+    shutil.copytree(ROOT / "src", folder)
+    compiled = Path(str(_native.__file__))
+    shutil.copy2(compiled, folder / "odeco" / "kernels" / compiled.name)
+    return folder
 
 
 def main() -> int:
@@ -50,7 +61,7 @@ def _judge_all(chosen: list[Mutation], folder: Path, jobs: int, timeout: float) 
     """A verdict on each, printed as it comes; each thread has a copy of its own."""
     copies: SimpleQueue[Path] = SimpleQueue()
     first = folder / "0"
-    shutil.copytree(ROOT / "src", first)  # with its times, so that what was compiled stays valid
+    copy_of_sources(first)
     _check_without_faults(chosen, first, timeout)
     copies.put(first)
     for job in range(1, jobs):
@@ -72,7 +83,7 @@ def _judge_all(chosen: list[Mutation], folder: Path, jobs: int, timeout: float) 
 def _check_without_faults(chosen: list[Mutation], copy: Path, timeout: float) -> None:
     """All tests that are named pass where no formula is wrong, and it is the copy that they see."""
     tests = sorted({test for mutation in chosen for test in mutation.tests.split()})
-    seen = _run([sys.executable, "-c", "import odeco; print(odeco.__file__)"], copy, timeout).stdout.strip()
+    seen = _run(f"{_FROM_PATH}; import odeco; print(odeco.__file__)", [], copy, timeout).stdout.strip()
     if not Path(seen).is_relative_to(copy):
         sys.exit(f"the tests would see {seen}, not the copy in {copy}.")
     found = _pytest(tests, copy, timeout * len(chosen), write_bytecode=True)
@@ -89,7 +100,7 @@ def judge(mutation: Mutation, copy: Path, timeout: float) -> str:
     times = path.stat()
     path.write_text(text.replace(mutation.old, mutation.new))
     try:
-        found = _pytest(mutation.tests.split(), copy, timeout, compiles=mutation.file.startswith("kernels/"))
+        found = _pytest(mutation.tests.split(), copy, timeout)
     except subprocess.TimeoutExpired:
         return f"NO END IN {timeout:.0f} s"
     finally:
@@ -99,21 +110,17 @@ def judge(mutation: Mutation, copy: Path, timeout: float) -> str:
 
 
 def _pytest(
-    tests: list[str], copy: Path, timeout: float, *, write_bytecode: bool = False, compiles: bool = False
+    tests: list[str], copy: Path, timeout: float, *, write_bytecode: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    names = [f"tests/{test}" for test in tests]
+    names = ["-x", "-q", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]
     environment = {} if write_bytecode else {"PYTHONDONTWRITEBYTECODE": "1"}
-    if not compiles:
-        return _run([*command, *names], copy, timeout, environment)
-    # Compiled callers hold the code of what they call, and numba does not see that it has changed.
-    with tempfile.TemporaryDirectory(dir=copy.parent) as compiled:
-        return _run([*command, *names], copy, timeout, {**environment, "NUMBA_CACHE_DIR": compiled})
+    return _run(f"{_FROM_PATH}; import pytest; sys.exit(pytest.console_main())", names, copy, timeout, environment)
 
 
 def _run(
-    command: list[str], copy: Path, timeout: float, environment: dict[str, str] | None = None
+    program: str, arguments: list[str], copy: Path, timeout: float, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
     whole = {**os.environ, "PYTHONPATH": str(copy), "ODECO_NUM_THREADS": "1", **(environment or {})}
     return subprocess.run(command, cwd=ROOT, env=whole, timeout=timeout, capture_output=True, text=True, check=False)
 
