@@ -72,7 +72,7 @@ sanitize: $(VENV)/.installed-dev ## the tests of the compiled loops under the ad
 	@$(CMAKE) --build build/sanitize --parallel $(CORES)
 	@LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 ODECO_NATIVE="$$(ls build/sanitize/_native*.so)" \
-	    $(PY) -m pytest -p tests.native_module $(SANITIZED)
+	    $(PY) -m pytest --capture=sys -p tests.native_module $(SANITIZED)
 
 wheel: $(VENV)/.created ## a wheel for other machines, into dist/: built, repaired, tried without a compiler
 	@rm -rf build/wheel dist/*.whl && $(PY) -m venv --clear build/wheel

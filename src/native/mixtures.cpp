@@ -5,15 +5,15 @@
 namespace odeco::ODECO_ISA {
 namespace {
 
-// Constants of exp(x) = 2^n exp(r): below `lowest` it is 0, `magic` rounds to an integer n that stays in the low bits.
+// Constants of exp(x) = 2^n exp(r): below `lowest` it is 0, `magic` rounds to an integer n that stays in the low bits. Bits are unsigned: they wrap where the result is 0 anyway.
 template <class Real> struct Exponential;
 template <> struct Exponential<float> {
-    using Bits = std::int32_t;
+    using Bits = std::uint32_t;
     static constexpr int terms = 7, shift = 23;  // the next term of the series is below half a unit in the last place
     static constexpr float lowest = -87.0f, magic = 12582912.0f, high = 0.693359375f, low = -2.12194440e-4f;
 };
 template <> struct Exponential<double> {
-    using Bits = std::int64_t;
+    using Bits = std::uint64_t;
     static constexpr int terms = 13, shift = 52;
     static constexpr double lowest = -708.0, magic = 6755399441055744.0;
     static constexpr double high = 6.93147180369123816490e-01, low = 1.90821492927058770002e-10;
