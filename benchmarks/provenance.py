@@ -41,7 +41,7 @@ _VIEWS = (*_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "sym
 _CHAINS = (
     *_STEPS, "models/hmm_base.py", "models/_hmm_*.py", "models/_feature_chain.py", "refinement/hmm.py",
     "refinement/acceleration.py", "refinement/forward_backward.py", "refinement/expectation_sums.py",
-    "refinement/emissions.py", "kernels/hmm.py", "kernels/lanes.py", "sources/sequences.py",
+    "refinement/emissions.py", "kernels/hmm.py", "sources/sequences.py",
 )  # fmt: skip
 _FEATURES = (*_CHAINS, "models/_feature_hmm.py", "moments/sequence_features.py")
 # What of src/odeco runs in a measurement, as patterns: found by a profile of one fit, without what only reports on it.

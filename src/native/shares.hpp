@@ -1,6 +1,8 @@
 // The step of EM that every loop over the words of a document takes.
 #pragma once
 
+#include <limits>
+
 #include "vectors.hpp"
 
 namespace odeco::ODECO_ISA {
@@ -23,6 +25,11 @@ template <int N, class Real> struct Words {
 template <class Real> inline constexpr Real SMALLEST = Real(1e-30);  // words that no topic has keep documents finite
 
 // `add_shares` for U words: their rows are fetched side by side, and their divisions do not wait for one another.
+// A count over a density. A word that no topic has is divided by nothing: finite all the same, so that 0 times it is 0.
+template <class Real> ODECO_INLINE Real share_of(Real count, Real density) {
+    return smaller(count / larger(density, SMALLEST<Real>), std::numeric_limits<Real>::max());
+}
+
 template <int U, int N, class Real>
 ODECO_INLINE void add_words(const Words<N, Real>& words, Index p, const Real* weights, Real* sums) {
     const Real* topic[U];
@@ -33,7 +40,7 @@ ODECO_INLINE void add_words(const Words<N, Real>& words, Index p, const Real* we
         Vec<Real> weight = load(weights + i * WIDTH<Real>);
         for (int u = 0; u < U; ++u) parts[u] += weight * words.part(topic[u], i);
     }
-    for (int u = 0; u < U; ++u) share[u] = words.counts.values[p + u] / larger(total<Real>(parts[u]), SMALLEST<Real>);
+    for (int u = 0; u < U; ++u) share[u] = share_of(words.counts.values[p + u], total<Real>(parts[u]));
     for (Index i = 0; i < words.registers(); ++i) {
         Vec<Real> sum = load(sums + i * WIDTH<Real>);
         for (int u = 0; u < U; ++u) sum += share[u] * words.part(topic[u], i);

@@ -78,3 +78,12 @@ def test_log_likelihood_matches_the_dense_product(documents):
     proportions = np.random.default_rng(0).dirichlet(np.ones(3), size=counts.shape[0])
     expected = (counts.toarray() * np.log(proportions @ topics)).sum(axis=1)
     np.testing.assert_allclose(log_likelihood(counts, topics, proportions), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [3.0, 1e6, 1e12])  # the last leaves the range of single precision on the way
+def test_words_that_no_topic_has_say_nothing(count):
+    topics = np.array([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
+    counts = sparse.csr_array(np.array([[5.0, 1.0, 0.0], [5.0, 1.0, count], [0.0, 0.0, count]]))
+    found = infer_proportions(counts, topics, np.array([0.5, 0.5]), tol=0.0)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+    np.testing.assert_allclose(found[2], [0.5, 0.5])

@@ -43,6 +43,13 @@ def _enough(stream: Any) -> bool:
     return basis is None or bool(basis.shape[1] >= stream.options.get("n_components", 0))
 
 
+def _neighbours(triples: Any) -> bool:
+    """Observations beside the steps before and after, and products as the features have them."""
+    ndim = 3 if len(triples.basis.features.products) else 2
+    same = triples.products.ndim == triples.seen_products.ndim == ndim
+    return same and bool(len(triples.values) == 2 * len(triples.pairs))
+
+
 def _scatter(total: Any) -> bool:
     return bool(len(total._copies) > 0)
 
@@ -123,6 +130,7 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
     "Batch": _counts,
     "CrowdMoments": _crowd,
     "Families": _layout,
+    "FeatureTriples": _neighbours,
     "FourthMoments": _fourth,
     "MomentStream": _stream,
     "ScatterSum": _scatter,

@@ -193,9 +193,9 @@ def test_streams_of_another_model(tmp_path):
     """Sums that the estimator does not make would end in words of their own when they are read."""
     document, arrays = written(BY_NAME["GaussianMixture"].partial_fit(odeco.GaussianMixture(2), slice(0, 2)), tmp_path)
     other, more = written(BY_NAME["ICA"].partial_fit(odeco.ICA(2), slice(0, 2)), tmp_path)
-    renamed = re.sub(r'"(name|array)": "(\d+)"', r'"\1": "other \2"', json.dumps(other["learned"]["_stream"]))
+    renamed = re.sub(r'"(name|array)": "(\d+)"', r'"\1": "other-\2"', json.dumps(other["learned"]["_stream"]))
     document["learned"]["_stream"] = json.loads(renamed)
-    refused(document, {**arrays, **{f"other {name}": a for name, a in more.items()}}, tmp_path, "_stream should be")
+    refused(document, {**arrays, **{f"other-{name}": a for name, a in more.items()}}, tmp_path, "_stream should be")
 
 
 def test_columns_are_not_shared_with_what_is_written_to(tmp_path):

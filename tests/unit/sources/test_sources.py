@@ -278,6 +278,7 @@ def test_indices_are_not_believed(given, message):
         as_view_batch([given] * 3)
 
 
+@pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")  # noise has no topics
 def test_every_method_looks_at_indices():
     rng = np.random.default_rng(0)
     counts = sparse.csr_array(rng.poisson(1.0, (50, 5)))
