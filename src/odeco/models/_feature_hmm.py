@@ -165,7 +165,7 @@ class FeatureHMM(HiddenMarkovModel):
         report = starts.describe(moments, self.n_components, residual=residual, clipped_mass=clipped, warn=False)
         candidates += starts.cluster_starts(data, self.n_components, template, rng)
         with suppress(MomentError):  # the theorem's estimate competes where there is one
-            candidates.append(starts.Candidate(THEOREM, starts.spread(self._estimate(moments, template, rng)[0])))
+            candidates.insert(0, starts.Candidate(THEOREM, starts.spread(self._estimate(moments, template, rng)[0])))
         best, settled = starts.best_starts(data, candidates, rng)
         if settled or len(data) < starts.LONG:
             return best[0], report

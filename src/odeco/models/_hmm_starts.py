@@ -27,6 +27,7 @@ from odeco.moments.sequence_features import (
 )
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.hmm import Smoothing, baum_welch
+from odeco.refinement.loop import Refined
 from odeco.sources.chains import BATCH_STEPS, Chains, ChainSource, Extent
 from odeco.sources.sequences import Sequences, cut_offsets, spread_steps
 
@@ -42,6 +43,7 @@ LONG = 80_000  # steps from which on Baum-Welch begins with a part of them, wher
 _PART = 4  # one step in so many
 _PART_PASSES = 100
 _PASSES = (5, 10)  # on the sample: for all candidates, for the better half
+_TIE = 1e-4  # nats per step by which candidates on their way to the same optimum may differ
 _ALIVE = 1e-3  # stationary probability below which a state counts as dead
 _LOOSE = 2e-3  # of each row of transitions is spread evenly after the sample
 _APART = 0.2  # units of the packed parameters between twins
@@ -317,7 +319,7 @@ def best_starts(
     survivors = candidates
     for passes in _PASSES:
         refined = [(start.name, baum_welch(sample, start.parameters, max_iter=passes, tol=1e-5)) for start in survivors]
-        ranked = sorted(refined, key=lambda named: -named[1].trace.best)
+        ranked = _ranked(refined)
         survivors = [Candidate(name, result.state) for name, result in ranked[: max(1, len(ranked) // 2)]]
         if rng is not None and passes != _PASSES[-1]:
             survivors += [_revived(start, dead, rng) for start in survivors if (dead := _dead(start.parameters)).any()]
@@ -325,6 +327,16 @@ def best_starts(
     if len(sample) < len(data):
         survivors = [replace(start, parameters=_loosened(start.parameters)) for start in survivors]
     return survivors, settled
+
+
+def _ranked(refined: list[tuple[str, Refined[Any]]]) -> list[tuple[str, Refined[Any]]]:
+    """Likeliest first; of those that are as likely the one that comes first in the list, whatever rounding says."""
+    left, ranked = list(refined), []
+    while left:
+        highest = max(result.trace.best for _, result in left)
+        place = next(i for i, (_, result) in enumerate(left) if not result.trace.best < highest - _TIE)
+        ranked.append(left.pop(place))
+    return ranked
 
 
 def on_a_part(

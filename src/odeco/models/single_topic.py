@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -137,8 +137,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     @by_rows("shares")
     def predict_proba(self, X: Any) -> Floats:
         """Posterior probabilities of the topics (n, k)."""
-        joint = self._joint(X)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return np.asarray(softmax(self._joint(X), axis=1))  # rows that sum to 1 however long documents are
 
     @by_rows("label")
     def predict(self, X: Any) -> NDArray[np.intp]:

@@ -117,7 +117,8 @@ class ForwardBackward:
         lost = ~sums.rows.any(axis=1)
         if lost.any():
             sums.rows[lost] = self.filtered(parameters)[1][lost]
-        return sums.log_likelihood, sums.rows
+        # Observations at the end of the range of numbers leave products that are right up to their scale only.
+        return sums.log_likelihood, sums.rows / sums.rows.sum(axis=1, keepdims=True)
 
     def expectations(self, parameters: HMMParameters[Any]) -> Expectations:
         """The E step."""

@@ -267,7 +267,7 @@ def long_segments():
         ("symmetrized moments with ridge 0.5 and EM on pairs", lambda: chain_of(4, 15, 600, 1)),
         ("common eigenvectors of moments and EM on pairs", lambda: chain_of(5, 12, 3_000, 0)),
         ("clusters of segments", long_segments),
-        ("a random guess", lambda: (3, np.zeros(300, dtype=int))),
+        ("clusters of segments", lambda: (3, np.zeros(300, dtype=int))),  # all are as likely: the first of them
         ("frequencies", lambda: (1, np.arange(300) % 7)),
     ],
 )

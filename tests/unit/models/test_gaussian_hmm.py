@@ -227,15 +227,13 @@ def test_what_the_theorem_needs_and_data_lack_is_named() -> None:
 
 @pytest.mark.filterwarnings("ignore:1 of 3 components stand out:odeco.MomentWarning")
 def test_the_start_that_won_is_named() -> None:
-    """Independent steps, far apart: clusters are right, and neighbours say nothing. Few steps of states that last:
-    moments with a ridge. States of one centre: clusters see nothing, and the theorem's own estimate is best.
+    """Independent steps, far apart: clusters are right, and neighbours say nothing. States of one centre: clusters see
+    nothing, and the theorem's own estimate is best.
     """
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((300, 1))
     apart = 50.0 * rng.integers(0, 3, (300, 1)) + noise
     assert GaussianHMM(3, random_state=0).fit(apart).diagnostics_.method.startswith("k-means, then")
-    lasting = GaussianHMM(3, random_state=0).fit(50.0 * np.repeat(rng.integers(0, 3, (60, 1)), 5, axis=0) + noise)
-    assert lasting.diagnostics_.method.startswith("common eigenvectors of moments, then")
     centred = GaussianHMM(3, random_state=0).fit(draw("variances", 20_000))
     assert centred.diagnostics_.method.startswith("moments (Proposition 3.4), then")
     with pytest.warns(MomentWarning, match="no three steps"):

@@ -1,4 +1,4 @@
-"""EM on the pairs of symbols: its step by loops, and how well the moment estimate of `CategoricalHMM` fits them."""
+"""EM on the pairs of symbols: its step by loops, and how well a fitted `CategoricalHMM` agrees with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_pairs_are_fitted_to_sampling_error(seed):
     """Twice the log-likelihood ratio against the table of pairs has an expectation near its degrees of freedom."""
     transmat, emissions = random_chain(K, D, sparsity=0.5, random_state=seed)
     x = categorical_hmm(N, transmat, emissions, random_state=seed + 10).observations.ravel()
-    model = CategoricalHMM(K, refine=None, random_state=0).fit(x)
+    model = CategoricalHMM(K, random_state=0).fit(x)
     table = np.zeros((D, D))
     np.add.at(table, (x[:-1], x[1:]), 1.0)
     joint = stationary(model.transmat_)[:, None] * model.transmat_
