@@ -15,7 +15,7 @@ from odeco.exceptions import ModelFileError
 
 
 def generate(rng: Rng, folder: Path) -> dict[str, Any]:
-    name = choose(rng, moments.MODELS)
+    name = choose(rng, list(models.CASES))
     sound, bad = _sound(name), folder / "part.odeco-moments"
     if rng.integers(2):
         models.forge(rng, sound, bad)
