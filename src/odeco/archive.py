@@ -37,6 +37,7 @@ _CHUNK = 1 << 20
 # What a file that is cut, flipped or forged makes of zipfile, json and numpy.
 _DAMAGE = (zipfile.BadZipFile, EOFError, ValueError, KeyError, TypeError, OverflowError, struct.error)
 _MORE_DAMAGE = (NotImplementedError, RuntimeError, RecursionError, OSError, IndexError, AttributeError, SyntaxError)
+_SHOWN = 200  # characters of an error of the zip: it may quote the whole file
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def read(
         except zipfile.BadZipFile as error:
             if not _looks_like_zip(file):
                 raise ModelFileError(f"{os.fspath(path)}: not an odeco file.") from error
-            raise ModelFileError(f"{os.fspath(path)}: damaged or cut short ({error}).") from error
+            raise ModelFileError(f"{os.fspath(path)}: damaged or cut short ({str(error)[:_SHOWN]}).") from error
         except (*_DAMAGE, *_MORE_DAMAGE) as error:
             raise ModelFileError(f"{os.fspath(path)}: damaged ({type(error).__name__}: {error}).") from error
     return header["version"], header["document"], arrays

@@ -107,6 +107,7 @@ def _three_views(moments: Any) -> bool:
         and _shapes_of(moments._pairs) == [(a, b), (a, c), (b, c)]
         and moments._triples.shape == (a * b, c)
         and list(moments._cross) == outside
+        and all(array.dtype == np.float64 and np.isfinite(array).all() for array in moments._cross.values())
         and _shapes_of(moments._cross.values()) == [(widths[t], (a, b, c)[g]) for t, g in outside]
     )
 

@@ -214,3 +214,24 @@ def test_columns_are_not_shared_with_what_is_written_to(tmp_path):
     loaded = odeco.load(tmp_path / "bad")._stream
     loaded.sums.frequencies.n_at_least += 10**9
     assert loaded._waiting[0].counts.indices.max() == 0
+
+
+def test_products_of_votes_are_numbers_to_add_to(tmp_path):
+    """They stand in a mapping, of which the words say nothing."""
+    case = BY_NAME["DawidSkene"]
+    document, arrays = written(case.partial_fit(case.make(), slice(0, 2)), tmp_path)
+    cross = document["learned"]["_stream"]["state"]["sums"]["state"]["groupings"][0]["state"]["_views"]["state"][
+        "_cross"
+    ]
+    name = cross["items"][0][1]["name"]
+    refused(document, {**arrays, name: arrays[name].astype(np.uint32)}, tmp_path, "_stream should be")
+
+
+def test_the_words_about_a_damaged_zip_are_few(tmp_path):
+    odeco.save(odeco.ICA(2), tmp_path / "a")
+    content = bytearray((tmp_path / "a").read_bytes())
+    content[26:28] = (60_000).to_bytes(2, "little")  # how long the name of the first file is: zipfile quotes it
+    (tmp_path / "a").write_bytes(bytes(content))
+    with pytest.raises(odeco.ModelFileError, match="damaged") as error:
+        odeco.load(tmp_path / "a")
+    assert len(str(error.value)) < 500
