@@ -341,7 +341,7 @@ def markov_chain(
     from odeco.kernels.sequences import walk
 
     rng = as_generator(random_state)
-    levels = np.cumsum(np.asarray(transmat, dtype=float), axis=1)
+    levels = np.cumsum(np.ascontiguousarray(transmat, dtype=float), axis=1)
     k = len(levels)
     uniforms = rng.random(n)
     states = np.empty(n, dtype=np.int64)

@@ -322,7 +322,7 @@ _STREAMS: Mapping[str, Declared] = {
         "",
         {
             "seed": "whole",
-            "options": "plain",
+            "options": "mapping",
             "n": "whole",
             "sums": "value",
             "first": "value",

@@ -453,3 +453,13 @@ class TestSymbolsAndLengths:
     def test_lengths(self, lengths, message):
         with pytest.raises(ValueError, match=f"lengths .*{message}"):
             CategoricalHMM(2).fit(self.x, lengths)
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, lambda a: a.astype(np.float32), np.ndarray.tolist])
+def test_parameters_set_by_hand_may_lie_in_any_form(form):
+    model = CategoricalHMM(2, random_state=0)
+    model.startprob_, model.transmat_ = form(np.array([0.5, 0.5])), form(np.array([[0.75, 0.25], [0.5, 0.5]]))
+    model.emissionprob_, model.n_symbols_, model.n_features_in_ = form(np.array([[0.5, 0.5], [0.25, 0.75]])), 2, 1
+    x, states = model.sample(20)
+    assert set(states) <= {0, 1}
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0)
