@@ -30,7 +30,7 @@ def generate(rng: Rng, folder: Path) -> dict[str, Any]:
     columns = [_column(rng, n, words) if name != "a.npy" else _numbers(rng, n) for _ in range(d)]
     # CSV takes blanks about names for layout, and one name of blanks alone tells no delimiter.
     names = [choose(rng, _WORDS).strip() if rng.integers(3) == 0 else f"c{j}" for j in range(d)]
-    names = [name or f"c{j}" for j, name in enumerate(names)]
+    names = [f"c{j}" if not name or name in names[:j] else name for j, name in enumerate(names)]
     return {"kind": "table", "file": name, "columns": columns, "names": names}
 
 
