@@ -32,7 +32,8 @@ def _stream(stream: Any) -> bool:
 def _alike(steps: list[Any]) -> bool:
     """Symbols of one alphabet, then -1 for a missing one; or rows of numbers."""
     if any(data.codes is not None for data in steps):
-        return all(np.array_equal(data.values, [*range(len(steps[0].values) - 1), -1]) for data in steps)
+        alphabet = [*range(len(steps[0].values) - 1), -1]
+        return all(data.values.dtype.kind == "i" and np.array_equal(data.values, alphabet) for data in steps)
     return all(data.values.ndim == 2 and data.values.dtype.kind == "f" for data in steps)
 
 

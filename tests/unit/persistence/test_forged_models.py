@@ -105,6 +105,12 @@ def test_an_alphabet_of_another_size(tmp_path):
     refused(document, arrays, tmp_path, "symbols")
 
 
+def test_symbols_that_are_no_integers(tmp_path):
+    document, arrays, head = _stream_of_symbols(tmp_path)
+    arrays[head["values"]["name"]] = arrays[head["values"]["name"]].astype(np.float64)
+    refused(document, arrays, tmp_path, "_stream should be")
+
+
 @pytest.mark.parametrize("symbol", [-2, 4, 10**6])
 def test_symbols_outside_of_the_alphabet(symbol, tmp_path):
     document, arrays, head = _stream_of_symbols(tmp_path)
