@@ -155,7 +155,7 @@ class Decoder:
     """Turns plain data back into values. Raises ValueError, KeyError or TypeError for what no encoder has written."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = arrays
+        self._arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # as compiled loops want
         self._objects: list[Any] = []
         self._kinds: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "float": lambda node: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[node["value"]],

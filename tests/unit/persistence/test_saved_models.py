@@ -125,6 +125,15 @@ def test_files_of_development_versions_end_in_words(tmp_path):
         odeco.load(tmp_path / "old")
 
 
+def test_arrays_of_files_lie_row_by_row(tmp_path):
+    """As compiled loops want them, whoever wrote them column by column."""
+    model = odeco.CategoricalHMM(2, random_state=0).fit(np.arange(300) % 7 % 3)
+    model.emissionprob_ = np.asfortranarray(model.emissionprob_)
+    loaded = through_file(model, tmp_path)
+    assert loaded.emissionprob_.flags.c_contiguous
+    np.testing.assert_array_equal(loaded.emissionprob_, model.emissionprob_)
+
+
 def test_metadata_travels(tmp_path):
     metadata = {
         "vocabulary": ["straße", "😀", "a\x00b", "\ud800"],
