@@ -99,7 +99,7 @@ class Environment:
     def __str__(self) -> str:
         known = self.cores and self.memory
         machine = f"{self.cores} cores, {self.memory / 2**30:.0f} GiB, {self.system}, {self.blas}" if known else ""
-        versions = ", ".join(f"{name} {number}" for name, number in self.packages.items())
+        versions = ", ".join(f"{name} {number}" for name, number in sorted(self.packages.items()))
         said = ", ".join(filter(None, [self.processor, machine, f"Python {self.python}", versions]))
         return f"{said}." if known else f"{said}; cores, memory, system and BLAS were not noted."
 
