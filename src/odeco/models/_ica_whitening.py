@@ -97,6 +97,11 @@ def choose_whitening(
     values, vectors = np.linalg.eigh(covariance)
     spectrum, vectors = values[::-1].copy(), vectors[:, ::-1]
     rank = covariance_rank(covariance, mean, precision)
+    if rank and not spectrum[rank - 1] > 0:
+        raise ValueError(
+            f"the channels of X differ too much in scale for their precision (variances of principal components from "
+            f"{spectrum[0]:.3g} to {spectrum[rank - 1]:.3g}): rescale them, or remove outliers."
+        )
     k = _check_components(n_components, rank, spectrum.size)
     suggested = description_length_rank(spectrum[:rank], n_samples)
     advice: tuple[str, ...] = ()

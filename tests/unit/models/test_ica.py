@@ -450,3 +450,11 @@ def test_sources_that_are_loud_together_are_separated_by_the_orthogonal_fit():
     assert crosstalk(ica.components_, mixing) < 0.1
     x, _, _ = draw(n=20_000, noise=0.3)
     assert ICA(random_state=0).fit(x).diagnostics_.details["magnitude_correlation"] < 0.05
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_an_outlier_beyond_all_scales_is_named(k):
+    x = np.random.default_rng(0).standard_normal((100, 4))
+    x[3, 2] = 1e37
+    with pytest.raises(ValueError, match="channels of X differ too much in scale.*remove outliers"):
+        ICA(k, random_state=0).fit(x)
