@@ -28,7 +28,7 @@ def failing(path, match, **options):
     ("name", "content"),
     [
         ("docword.a.txt", UCI),
-        ("docword.a.txt.gz", gzip.compress(UCI.encode())),
+        ("docword.a.txt.gz", gzip.compress(UCI.encode(), mtime=0)),
         ("docword.tabs.txt", UCI.replace(" ", "\t").replace("\n", "\r\n")),
         ("docword.wide.txt", UCI.replace(" ", "  ") + "\n\n"),
         ("a.dat", "2 0:2 3:1\n0\n2 1:1 2:5\n"),

@@ -21,7 +21,7 @@ ALL = [name for name in FORMATS if name != "folder"]
         ("a.txt", "7\n8\n9\n", "text"),
         ("a.csv", "a,b\n1,2\n", "csv"),
         ("a.tsv", "a\tb\n1\t2\n", "tsv"),
-        ("a.tsv.gz", gzip.compress(b"a\tb\n1\t2\n"), "tsv"),
+        ("a.tsv.gz", gzip.compress(b"a\tb\n1\t2\n", mtime=0), "tsv"),
         ("a", '{"a": 1}\n{"a": 2}\n', "jsonl"),
         ("a.jsonl", '{"a": 1}\n', "jsonl"),
         ("a", "2\n3\n2\n1 1 1\n2 3 1\n", "uci"),
