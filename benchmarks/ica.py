@@ -1,4 +1,4 @@
-"""`odeco.models.ica.ICA` beside scikit-learn's FastICA and picard, with and without Gaussian noise.
+"""`odeco.models.ica.estimator.ICA` beside scikit-learn's FastICA and picard, with and without Gaussian noise.
 
 `python -m benchmarks ica --only speed` measures one section and keeps the others.
 """
@@ -20,7 +20,7 @@ from benchmarks import harness, provenance
 from benchmarks.ica_bound import least_amari
 from benchmarks.provenance import Result, Section
 from odeco.metrics import amari
-from odeco.models.ica import ICA
+from odeco.models.ica.estimator import ICA
 
 NAME = "ica"
 METHODS = ("odeco", "FastICA", "picard")

@@ -19,7 +19,7 @@ from benchmarks import harness, provenance
 from benchmarks.provenance import Result, Section
 from odeco import DawidSkene, MultiViewMixture, simulate
 from odeco.metrics import match_components
-from odeco.models._crowd_moments import align_classes, majority_parameters
+from odeco.models.dawid_skene.moments import align_classes, majority_parameters
 from odeco.refinement.dawid_skene import crowd_log_joint, refine_crowd
 from odeco.sources.crowd import read_labels
 from odeco.sources.votes import VoteBatch

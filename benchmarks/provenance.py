@@ -33,44 +33,45 @@ RESULTS = REPOSITORY / "benchmarks" / "results"
 _TENSORS = ("decomposition", "tensors")
 _STEPS = ("refinement/loop.py", "kernels/threads.py")
 _WORDS = (
-    *_TENSORS, *_STEPS, "models/topics.py", "models/word_*.py", "moments/words.py", "moments/triples.py",
-    "moments/dirichlet.py", "moments/scatter.py", "whitening", "recovery.py", "kernels/sparse.py", "kernels/tall.py",
-    "kernels/lines.py", "sources/documents.py",
+    *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/dirichlet.py",
+    "moments/scatter.py", "whitening", "recovery.py", "kernels/sparse.py", "kernels/products.py",
+    "kernels/alignment.py", "sources/documents.py",
 )  # fmt: skip
 _VIEWS = (*_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "symmetrization", "sources/views.py")
 _CHAINS = (
-    *_STEPS, "models/hmm_base.py", "models/_hmm_*.py", "models/_feature_chain.py", "refinement/hmm.py",
+    *_STEPS, "models/hmm/base.py", "models/hmm/remote.py", "models/hmm/st*.py", "models/hmm/feature_chain.py",
+    "refinement/hmm.py",
     "refinement/acceleration.py", "refinement/forward_backward.py", "refinement/expectation_sums.py",
     "refinement/emissions.py", "kernels/hmm.py", "sources/sequences.py",
 )  # fmt: skip
-_FEATURES = (*_CHAINS, "models/_feature_hmm.py", "moments/sequence_features.py")
+_FEATURES = (*_CHAINS, "models/hmm/feature_estimator.py", "moments/sequence_features.py")
 # What of src/odeco runs in a measurement, as patterns: found by a profile of one fit, without what only reports on it.
 CODE: dict[str, tuple[str, ...]] = {
     "tensor": _TENSORS,
-    "topics": (*_WORDS, "models/lda.py", "refinement/lda.py", "refinement/documents.py", "kernels/topics.py"),
-    "one topic each": (*_WORDS, "models/single_topic.py", "refinement/multinomial_mixture.py"),
+    "topics": (*_WORDS, "models/lda", "refinement/lda.py", "refinement/documents.py", "kernels/topics.py"),
+    "one topic each": (*_WORDS, "models/single_topic", "refinement/multinomial_mixture.py"),
     "spheres": (
-        *_TENSORS, *_STEPS, "models/gaussian_mixture.py", "models/_gaussian_*.py", "models/mixture_base.py",
+        *_TENSORS, *_STEPS, "models/gaussian_mixture", "models/mixture_base.py",
         "moments/vectors.py", "moments/cubes.py", "refinement/gaussian_mixture.py", "sources/dense.py",
     ),
     "latent classes": (
-        *_TENSORS, *_STEPS, "models/product_mixture.py", "models/_product_*.py", "models/mixture_base.py",
+        *_TENSORS, *_STEPS, "models/product_mixture", "models/mixture_base.py",
         "moments/products.py", "moments/cubes.py", "refinement/product_mixture.py", "refinement/families.py",
-        "whitening/completed.py", "kernels/tall.py", "sources/tables.py",
+        "whitening/completed.py", "kernels/products.py", "sources/tables.py",
     ),
-    "views": (*_VIEWS, "models/multiview.py", "models/_view_*.py", "refinement/views.py"),
+    "views": (*_VIEWS, "models/multiview", "refinement/views.py"),
     "crowd": (
-        *_VIEWS, "models/dawid_skene.py", "models/_crowd_*.py", "moments/crowd.py", "refinement/dawid_skene.py",
+        *_VIEWS, "models/dawid_skene", "moments/crowd.py", "refinement/dawid_skene.py",
         "sources/crowd.py", "sources/votes.py",
     ),
     "symbols": (
-        *_TENSORS, *_CHAINS, "models/categorical_hmm.py", "models/_symbol_*.py", "moments/sequences.py",
+        *_TENSORS, *_CHAINS, "models/hmm/categorical.py", "models/hmm/symbol_*.py", "moments/sequences.py",
         "refinement/categorical_emission.py",
     ),
-    "measurements": (*_FEATURES, "models/gaussian_hmm.py", "refinement/emissions_gaussian.py", "kernels/gaussian.py"),
-    "counts": (*_FEATURES, "models/poisson_hmm.py", "refinement/emissions_poisson.py"),
+    "measurements": (*_FEATURES, "models/hmm/gaussian.py", "refinement/emissions_gaussian.py", "kernels/gaussian.py"),
+    "counts": (*_FEATURES, "models/hmm/poisson.py", "refinement/emissions_poisson.py"),
     "signals": (
-        *_TENSORS, "models/ica.py", "models/_ica_*.py", "moments/cumulants.py", "refinement/ica*.py",
+        *_TENSORS, "models/ica", "moments/cumulants.py", "refinement/ica*.py",
         "refinement/scores.py", "kernels/scores.py", "whitening/whitener.py",
     ),
     "words": ("text",),

@@ -119,27 +119,31 @@ def _nothing(data: Any, model: Any) -> tuple[float, float]:
 
 
 STAGES: dict[str, list[Stage]] = {
-    "tensor": [Stage("odeco.decomposition.door:run_method", "orthogonal iteration", _contractions)],
+    "tensor": [Stage("odeco.decomposition.methods:run_method", "orthogonal iteration", _contractions)],
     "topics": [
-        Stage("odeco.models.word_moments:choose_word_scale", "scale of words, on a pilot", _nothing),
-        Stage("odeco.models.word_moments:word_range", "directions of word pairs", _directions),
-        Stage("odeco.models.word_moments:_triples", "triples on them", _triples),
-        Stage("odeco.models.lda:LatentDirichletAllocation._estimate", "alpha0, decomposition, recovery", _nothing),
-        Stage("odeco.models.lda:LatentDirichletAllocation._polish", "sweeps of CVB0", _sweeps),
+        Stage("odeco.models.topics.moments:choose_word_scale", "scale of words, on a pilot", _nothing),
+        Stage("odeco.models.topics.moments:word_range", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:_triples", "triples on them", _triples),
+        Stage(
+            "odeco.models.lda.estimator:LatentDirichletAllocation._estimate",
+            "alpha0, decomposition, recovery",
+            _nothing,
+        ),
+        Stage("odeco.models.lda.estimator:LatentDirichletAllocation._polish", "sweeps of CVB0", _sweeps),
     ],
     "spheres": [
-        Stage("odeco.models._gaussian_fit:describe_rows", "mean, covariance, directions", _covariance),
-        Stage("odeco.models._gaussian_fit:project", "projected rows", _projection),
-        Stage("odeco.models._gaussian_fit:_moment_start", "third moments, decomposition, recovery", _moments),
-        Stage("odeco.models._gaussian_fit:_refine", "EM", _em),
+        Stage("odeco.models.gaussian_mixture.fit:describe_rows", "mean, covariance, directions", _covariance),
+        Stage("odeco.models.gaussian_mixture.fit:project", "projected rows", _projection),
+        Stage("odeco.models.gaussian_mixture.fit:_moment_start", "third moments, decomposition, recovery", _moments),
+        Stage("odeco.models.gaussian_mixture.fit:_refine", "EM", _em),
     ],
     "symbols": [
-        Stage("odeco.models.categorical_hmm:CategoricalHMM._start", "moments and candidates", _symbol_moments, False),
-        Stage("odeco.models.hmm_base:baum_welch", "Baum-Welch", _baum_welch, False),
+        Stage("odeco.models.hmm.categorical:CategoricalHMM._start", "moments and candidates", _symbol_moments, False),
+        Stage("odeco.models.hmm.base:baum_welch", "Baum-Welch", _baum_welch, False),
     ],
     "signals": [
-        Stage("odeco.models.ica:read_source", "covariance, whitening, fourth cumulant", _whitened),
-        Stage("odeco.models.ica:solve", "decomposition and separation", _separation),
+        Stage("odeco.models.ica.estimator:read_source", "covariance, whitening, fourth cumulant", _whitened),
+        Stage("odeco.models.ica.estimator:solve", "decomposition and separation", _separation),
     ],
 }
 

@@ -299,7 +299,7 @@ def starts(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -> list[dict[str, Any]]:
     """Residuals, and errors of the topics where the truth is known, of 10 runs on one tensor."""
-    from odeco.models.topics import to_simplex
+    from odeco.models.topics.theorem import to_simplex
     from odeco.recovery import recover
 
     tensor, whitener, ratio = _whitened(counts, k)
@@ -330,8 +330,8 @@ def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -
 
 def _whitened(counts: Any, k: int) -> tuple[Any, Any, float]:
     """The tensor that a fit decomposes, its whitener, and b_i / a_i of Theorem 3.5."""
-    from odeco.models.topics import search_alpha0
-    from odeco.models.word_moments import word_moments
+    from odeco.models.topics.moments import word_moments
+    from odeco.models.topics.theorem import search_alpha0
     from odeco.moments import dirichlet_moments
     from odeco.sources import as_source
     from odeco.tensors import ExplicitTensor

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks import harness
-from odeco.models.lda import LatentDirichletAllocation
+from odeco.models.lda.estimator import LatentDirichletAllocation
 
 THREADS = min(2, harness.cores())  # for everyone
 ETA = 0.01  # Dirichlet parameter of words in topics, for the peers

@@ -12,32 +12,32 @@ from odeco.recovery import decompose_fourth, decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:
-    from odeco.models.categorical_hmm import CategoricalHMM
-    from odeco.models.dawid_skene import DawidSkene
-    from odeco.models.gaussian_hmm import GaussianHMM
-    from odeco.models.gaussian_mixture import GaussianMixture
-    from odeco.models.ica import ICA
-    from odeco.models.lda import LatentDirichletAllocation
-    from odeco.models.multiview import MultiViewMixture
-    from odeco.models.poisson_hmm import PoissonHMM
-    from odeco.models.product_mixture import ProductMixture
-    from odeco.models.single_topic import SingleTopicModel
+    from odeco.models.dawid_skene.estimator import DawidSkene
+    from odeco.models.gaussian_mixture.estimator import GaussianMixture
+    from odeco.models.hmm.categorical import CategoricalHMM
+    from odeco.models.hmm.gaussian import GaussianHMM
+    from odeco.models.hmm.poisson import PoissonHMM
+    from odeco.models.ica.estimator import ICA
+    from odeco.models.lda.estimator import LatentDirichletAllocation
+    from odeco.models.multiview.estimator import MultiViewMixture
+    from odeco.models.product_mixture.estimator import ProductMixture
+    from odeco.models.single_topic.estimator import SingleTopicModel
     from odeco.persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
 # Loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
 _ON_DEMAND = {
-    "SingleTopicModel": "odeco.models.single_topic",
-    "LatentDirichletAllocation": "odeco.models.lda",
-    "GaussianMixture": "odeco.models.gaussian_mixture",
-    "ProductMixture": "odeco.models.product_mixture",
-    "MultiViewMixture": "odeco.models.multiview",
-    "DawidSkene": "odeco.models.dawid_skene",
-    "CategoricalHMM": "odeco.models.categorical_hmm",
-    "GaussianHMM": "odeco.models.gaussian_hmm",
-    "PoissonHMM": "odeco.models.poisson_hmm",
-    "ICA": "odeco.models.ica",
+    "SingleTopicModel": "odeco.models.single_topic.estimator",
+    "LatentDirichletAllocation": "odeco.models.lda.estimator",
+    "GaussianMixture": "odeco.models.gaussian_mixture.estimator",
+    "ProductMixture": "odeco.models.product_mixture.estimator",
+    "MultiViewMixture": "odeco.models.multiview.estimator",
+    "DawidSkene": "odeco.models.dawid_skene.estimator",
+    "CategoricalHMM": "odeco.models.hmm.categorical",
+    "GaussianHMM": "odeco.models.hmm.gaussian",
+    "PoissonHMM": "odeco.models.hmm.poisson",
+    "ICA": "odeco.models.ica.estimator",
     "save": "odeco.persistence",
     "load": "odeco.persistence",
 }

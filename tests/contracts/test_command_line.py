@@ -17,7 +17,7 @@ import odeco
 from odeco.cli.models import MODELS
 from odeco.diagnostics import Trust
 from odeco.persistence import load_with_metadata
-from odeco.persistence.learned import LEARNED
+from odeco.persistence.attributes import LEARNED
 from odeco.plots import topic_use
 from odeco.report.svg import percent
 from tests.command_line import FITS, call, run, write_rows, written

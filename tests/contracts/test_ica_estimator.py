@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from odeco.models.ica import ICA
+from odeco.models.ica.estimator import ICA
 
 TIES = {
     "check_sample_weight_equivalence_on_dense_data": (

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import odeco
 from odeco.metrics import match_components
-from odeco.models.lda import LatentDirichletAllocation
-from odeco.models.single_topic import SingleTopicModel
+from odeco.models.lda.estimator import LatentDirichletAllocation
+from odeco.models.single_topic.estimator import SingleTopicModel
 from odeco.refinement.multinomial_mixture import refine_multinomial_mixture
 from odeco.simulate import lda_documents, single_topic_documents, zipf_topics
 

@@ -38,22 +38,24 @@ NOISE = "unit/test_noise.py"
 MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
     Mutation("sources/documents.py", "(batch.lengths + half_length)) ** 2", "(batch.lengths + half_length))", TOPICS),
-    Mutation("models/word_moments.py", "HALF_LENGTH = 100.0", "HALF_LENGTH = 50.0", TOPICS),
-    Mutation("models/word_moments.py", "source.map(weigh_by_length(half_length))", "source", TOPICS),
-    Mutation("models/word_stream.py", "weighed = weigh_by_length(self.half_length)(batch)", "weighed = batch", TOPICS),
+    Mutation("models/topics/moments.py", "HALF_LENGTH = 100.0", "HALF_LENGTH = 50.0", TOPICS),
+    Mutation("models/topics/moments.py", "source.map(weigh_by_length(half_length))", "source", TOPICS),
+    Mutation(
+        "models/topics/stream.py", "weighed = weigh_by_length(self.half_length)(batch)", "weighed = batch", TOPICS
+    ),
     Mutation("moments/words.py", "batch.lengths - taken, 1.0)", "batch.lengths, 1.0)", WORDS),
     Mutation("moments/dirichlet.py", "m2 - alpha0 / (alpha0 + 1)", "m2 - alpha0 / (alpha0 + 2)", DIRICHLET),
     Mutation("moments/dirichlet.py", "mixed = alpha0 / (alpha0 + 2)", "mixed = alpha0 / (alpha0 + 3)", DIRICHLET),
     Mutation("moments/dirichlet.py", "m2 - 2 * alpha0 / (3 *", "m2 - alpha0 / (3 *", DIRICHLET),
     Mutation("moments/dirichlet.py", "2 * alpha0**2 / ((alpha0 + 2)", "alpha0**2 / ((alpha0 + 2)", DIRICHLET),
     Mutation(
-        "models/topics.py",
+        "models/topics/theorem.py",
         "ratio=2.0 / (alpha0 + 2.0)",
         "ratio=1.0",
         "theorems/test_theorems_3_1_and_3_5.py::test_population_moments_give_topics_and_weights_back",
     ),
-    Mutation("models/topics.py", "_IDENTIFIED * np.median(values)", "np.inf", TOPICS),
-    Mutation("models/topics.py", "_IDENTIFIED * np.median(values)", "0.0", TOPICS),
+    Mutation("models/topics/theorem.py", "_IDENTIFIED * np.median(values)", "np.inf", TOPICS),
+    Mutation("models/topics/theorem.py", "_IDENTIFIED * np.median(values)", "0.0", TOPICS),
     Mutation("completion.py", "np.exp(-total / n_words)", "np.exp(-total / (2 * n_words))", "unit/test_completion.py"),
     # Whitening and recovery (section 4.3), and what noise shows
     Mutation("whitening/whitener.py", "np.sqrt(eigenvalues[:n_components])", "eigenvalues[:n_components]", REDUCTION),
@@ -61,7 +63,9 @@ MUTATIONS = [
     Mutation("recovery.py", "weights = (ratio / values) ** 2", "weights = ratio / values", REDUCTION),
     Mutation("whitening/noise.py", "signs * scaled / 2", "signs * scaled", NOISE),
     Mutation("whitening/noise.py", "np.sqrt(usable.size / max(n_documents, 1))", "1.0", NOISE),
-    Mutation("models/_gaussian_moments.py", "float(self.noise_variance *", "float(2 * self.noise_variance *", NOISE),
+    Mutation(
+        "models/gaussian_mixture/moments.py", "float(self.noise_variance *", "float(2 * self.noise_variance *", NOISE
+    ),
     # Decomposition
     Mutation(
         "decomposition/orthogonal.py",
@@ -76,9 +80,9 @@ MUTATIONS = [
         "unit/decomposition/test_decompose.py::test_auto_ends_at_the_best_orthonormal_fit",
     ),
     # Gaussian mixtures (Theorems 3.2 and 3.3)
-    Mutation("models/_gaussian_moments.py", "core = whitened - noise -", "core = whitened -", SPHERES),
-    Mutation("models/_gaussian_moments.py", "(moments.radial - inside)", "moments.radial", SPHERES),
-    Mutation("models/_gaussian_moments.py", "/ (self.dimension - r))", "/ self.dimension)", SPHERES),
+    Mutation("models/gaussian_mixture/moments.py", "core = whitened - noise -", "core = whitened -", SPHERES),
+    Mutation("models/gaussian_mixture/moments.py", "(moments.radial - inside)", "moments.radial", SPHERES),
+    Mutation("models/gaussian_mixture/moments.py", "/ (self.dimension - r))", "/ self.dimension)", SPHERES),
     Mutation("moments/vectors.py", "- 2 / 3 * np.outer(c, c)", "- np.outer(c, c)", VECTORS),
     Mutation(
         "refinement/gaussian_mixture.py",
@@ -99,13 +103,13 @@ MUTATIONS = [
     # ICA (Theorem 3.4)
     Mutation("moments/cumulants.py", "- 3 * mapped *", "- 2 * mapped *", CUMULANTS),
     Mutation(
-        "models/_ica_solve.py",
+        "models/ica/solve.py",
         "np.sqrt(24 / task.n_samples)",
         "np.sqrt(96 / task.n_samples)",
         "unit/models/test_ica.py::test_the_kurtosis_floor_is_a_little_above_what_gaussian_data_show",
     ),
     Mutation(
-        "models/_ica_solve.py",
+        "models/ica/solve.py",
         "np.abs(kurtosis) / variances**2 > floor",
         "np.abs(kurtosis) > floor",
         "unit/models/test_ica.py::test_noise_of_the_outputs_counts_against_a_source",
@@ -146,19 +150,19 @@ MUTATIONS = [
     ),
     # Sequences (Proposition 3.4)
     Mutation(
-        "models/_symbol_chain.py",
+        "models/hmm/symbol_chain.py",
         "(after @ chain.T).T + (ratio.T @ before).T",
         "(after @ chain.T).T",
         "unit/models/test_symbol_pairs.py",
     ),
     Mutation(
-        "models/_symbol_chain.py",
+        "models/hmm/symbol_chain.py",
         "chain = chain * (emissions @ after)",
         "chain = chain * (emissions @ after).T",
         "unit/models/test_symbol_pairs.py",
     ),
     Mutation(
-        "models/_symbol_chain.py",
+        "models/hmm/symbol_chain.py",
         "(transitions * weights).T, clipped",
         "transitions * weights, clipped",
         "theorems/test_proposition_3_4.py::test_the_model_comes_back_from_population_moments",
@@ -201,16 +205,23 @@ MUTATIONS = [
         ONE_VALUE,
     ),
     Mutation("refinement/emissions_gaussian.py", "second - totals * means**2", "second - means**2", STATES),
-    Mutation("models/gaussian_hmm.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", STATES),
+    Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", STATES),
     Mutation("refinement/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
     # Criteria: free parameters of every model
-    Mutation("models/multiview.py", '"multinomial": width - 1}', '"multinomial": width}', f"{CRITERIA}[views]"),
-    Mutation("models/single_topic.py", "(k - 1) + k * (d - 1)", "(k - 1) + k * d", f"{CRITERIA}[single_topic]"),
-    Mutation("models/hmm_base.py", "k - 1 + k * (k - 1)", "k * k", f"{CRITERIA}[hmm_of_counts]"),
     Mutation(
-        "models/dawid_skene.py", "n_workers * k * (n_labels - 1)", "n_workers * k * n_labels", f"{CRITERIA}[crowd]"
+        "models/multiview/estimator.py", '"multinomial": width - 1}', '"multinomial": width}', f"{CRITERIA}[views]"
     ),
-    Mutation("models/gaussian_mixture.py", '"tied": d * (d + 1) // 2', '"tied": d * d', f"{CRITERIA}[tied]"),
+    Mutation(
+        "models/single_topic/estimator.py", "(k - 1) + k * (d - 1)", "(k - 1) + k * d", f"{CRITERIA}[single_topic]"
+    ),
+    Mutation("models/hmm/base.py", "k - 1 + k * (k - 1)", "k * k", f"{CRITERIA}[hmm_of_counts]"),
+    Mutation(
+        "models/dawid_skene/estimator.py",
+        "n_workers * k * (n_labels - 1)",
+        "n_workers * k * n_labels",
+        f"{CRITERIA}[crowd]",
+    ),
+    Mutation("models/gaussian_mixture/estimator.py", '"tied": d * (d + 1) // 2', '"tied": d * d', f"{CRITERIA}[tied]"),
     Mutation("refinement/families.py", "(self.sizes - 1).sum()", "self.sizes.sum()", f"{CRITERIA}[table]"),
     Mutation(
         "refinement/emissions_gaussian.py",

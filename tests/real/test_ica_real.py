@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import FastICA
 
 from odeco.exceptions import MomentWarning
-from odeco.models.ica import ICA
+from odeco.models.ica.estimator import ICA
 
 pytestmark = pytest.mark.real
 

@@ -28,7 +28,7 @@ from odeco import (
 )
 from odeco.decomposition import METHODS, run_method
 from odeco.metrics import amari, match_components
-from odeco.models.hmm_base import stationary_distribution
+from odeco.models.hmm.base import stationary_distribution
 from odeco.moments.cumulants import FourthMoments
 from odeco.simulate import categorical_hmm, markov_chain
 from odeco.sources.dense import DenseBatch

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from odeco.metrics import match_components
-from odeco.models._product_moments import product_start
-from odeco.models._product_views import views_start
+from odeco.models.product_mixture.moments import product_start
+from odeco.models.product_mixture.views import views_start
 from odeco.sources.tables import open_table
 
 

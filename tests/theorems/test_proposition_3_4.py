@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from odeco.metrics import match_components
-from odeco.models._symbol_chain import chain_from_core
-from odeco.models.hmm_base import stationary_distribution
+from odeco.models.hmm.base import stationary_distribution
+from odeco.models.hmm.symbol_chain import chain_from_core
 from odeco.simulate import random_chain
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.models._feature_chain import recover_chain
+from odeco.models.hmm.feature_chain import recover_chain
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ import pytest
 
 from odeco.decomposition import Decomposer
 from odeco.metrics import match_components
-from odeco.models.topics import BasisMoments, search_alpha0, to_simplex, topics_at
+from odeco.models.topics.theorem import BasisMoments, search_alpha0, to_simplex, topics_at
 from odeco.moments import ProjectedMoments
 from odeco.tensors import multilinear, rank_one_sum, symmetrize
 from odeco.whitening import whiten

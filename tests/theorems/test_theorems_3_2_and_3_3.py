@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odeco.exceptions import MomentError
-from odeco.models._gaussian_moments import SphericalMoments, spherical_estimate
+from odeco.models.gaussian_mixture.moments import SphericalMoments, spherical_estimate
 from odeco.recovery import decompose_moments
 
 D, K = 9, 4

@@ -35,9 +35,9 @@ def demo(
       odeco demo -k 30 --out /tmp/union
     """
     from odeco.cli.fit import fit_file
+    from odeco.cli.model_file import open_model
     from odeco.cli.models import MODELS
     from odeco.cli.report import write_page
-    from odeco.cli.saved import open_model
     from odeco.cli.summaries import part_lines
 
     stages = Stages(quiet=quiet)

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 
 import odeco
+from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, interruptible
 from odeco.cli.data import Data
 from odeco.cli.inputs import READERS, Reader, files_read, read
 from odeco.cli.models import MODELS, Model
 from odeco.cli.options import DEBUG, QUIET, check_output, option, with_parameters
-from odeco.cli.plain import as_plain
 
 app = typer.Typer(
     no_args_is_help=True,

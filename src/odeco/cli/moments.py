@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, interruptible
 from odeco.cli.fit import metadata, parameters
 from odeco.cli.inputs import READERS, files_read, read
 from odeco.cli.models import MODELS, Model
 from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output, with_parameters
-from odeco.cli.plain import as_plain
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -77,7 +77,7 @@ def compute(
     debug: DEBUG = False,
 ) -> None:
     """Add up the moments of a part of the data on a basis, in one pass."""
-    from odeco.cli.saved import open_model
+    from odeco.cli.model_file import open_model
     from odeco.shared_moments import add_moments, n_rows, read_moments, write_moments
 
     out = check_output(out, [basis, *given], stdout=False)

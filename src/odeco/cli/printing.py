@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from odeco.cli.plain import as_plain
+from odeco.cli.as_json import as_plain
 
 # What a terminal obeys instead of showing it: control characters (escape sequences begin with one), ends of lines,
 # changes of the direction of writing; and halves of characters, which cannot be printed at all.

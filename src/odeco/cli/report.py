@@ -12,7 +12,7 @@ from odeco.cli.options import COLUMN, DEBUG, FORMAT, MODEL_FILE, QUIET, check_ou
 
 if TYPE_CHECKING:
     from odeco.cli.data import Data
-    from odeco.cli.saved import Saved
+    from odeco.cli.model_file import Saved
 
 
 def report(
@@ -41,7 +41,7 @@ def report(
 
       odeco report states.odeco --out states.html
     """
-    from odeco.cli.saved import open_model
+    from odeco.cli.model_file import open_model
 
     out = check_output(out, [model, *(inputs or [])])
     if (format or column) and not inputs:

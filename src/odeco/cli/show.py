@@ -26,7 +26,7 @@ def show(
 
       odeco show topics.odeco --json | jq '.topics[0].words'
     """
-    from odeco.cli.saved import open_model
+    from odeco.cli.model_file import open_model
     from odeco.cli.summaries import everything, summary
 
     saved = open_model(model)

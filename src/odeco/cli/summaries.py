@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import odeco
 from odeco.cli.inputs import READERS
-from odeco.cli.saved import Saved
+from odeco.cli.model_file import Saved
 from odeco.diagnostics import Verdict
 from odeco.plots.chains import transitions
 from odeco.plots.columns import Profile, component_weights, profiles, view_profiles

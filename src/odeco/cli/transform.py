@@ -43,8 +43,8 @@ def transform(
 
       head -5 articles.txt | odeco transform topics.odeco - --out -
     """
-    from odeco.cli.answers import answers
-    from odeco.cli.saved import open_model
+    from odeco.cli.model_file import open_model
+    from odeco.cli.predictions import answers
     from odeco.files.write_tables import FORMATS, output_format, write_table
 
     out = check_output(out, [model, *inputs])

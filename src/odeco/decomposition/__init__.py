@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odeco.decomposition.door import AUTO, METHODS, Decomposer, Method, decompose, run_decomposer, run_method
+from odeco.decomposition.methods import AUTO, METHODS, Decomposer, Method, decompose, run_decomposer, run_method
 from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
 
 __all__ = [

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from odeco.exceptions import InputFileError
-from odeco.files.doors import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
 from odeco.files.frames import TableInput
 from odeco.files.opening import InputFile, PathLike
+from odeco.files.reading import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
 from odeco.files.rows import BATCH_ROWS, FileCounts, SparseRows, check_width
 from odeco.files.texts import TextBatches, text_column, text_folder, text_lines
 from odeco.files.vocabulary import as_vocabulary, find_vocabulary

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from odeco.files import arrays as numpy_files
-from odeco.files.doors import TABLES, open_as, table_input
 from odeco.files.frames import Frame, TableInput
 from odeco.files.opening import InputFile, PathLike
+from odeco.files.reading import TABLES, open_as, table_input
 from odeco.sources.crowd import read_labels as check_labels
 
 FORMATS = (*TABLES, "npy", "npz")

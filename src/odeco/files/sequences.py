@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files import arrays as numpy_files
-from odeco.files.doors import TABLES, open_as, table_input
 from odeco.files.frames import TableInput, listed
 from odeco.files.opening import InputFile, PathLike
+from odeco.files.reading import TABLES, open_as, table_input
 from odeco.sources.sequences import check_lengths
 from odeco.sources.values import symbol_of
 

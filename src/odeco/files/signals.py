@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files import arrays as numpy_files
-from odeco.files.doors import TABLES, open_as
 from odeco.files.opening import InputFile, PathLike
+from odeco.files.reading import TABLES, open_as
 from odeco.files.stored import BATCH_NUMBERS
 from odeco.files.tables import table_of
 from odeco.files.wav import read_wav

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.files import arrays as numpy_files
-from odeco.files.doors import TABLES, open_as, sparse_input, table_input
 from odeco.files.frames import Frame, TableInput, column_names
 from odeco.files.opening import InputFile, PathLike
 from odeco.files.prefetch import prefetched
+from odeco.files.reading import TABLES, open_as, sparse_input, table_input
 from odeco.files.rows import SparseRows
 from odeco.files.stored import BATCH_NUMBERS
 

@@ -12,10 +12,10 @@ from scipy import sparse
 
 from odeco.exceptions import InputFileError
 from odeco.files import arrays as numpy_files
-from odeco.files.doors import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
 from odeco.files.frames import TableInput, column_names, listed
 from odeco.files.opening import InputFile, PathLike
 from odeco.files.prefetch import prefetched
+from odeco.files.reading import SPARSE, TABLES, open_as, parquet_counts_or_table, sparse_input, table_input
 from odeco.files.rows import SparseRows
 from odeco.sources.base import Batch
 from odeco.sources.dense import DenseBatch, DenseSource

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.kernels.lines import in_lines, whole_lines
+from odeco.kernels.alignment import in_lines, whole_lines
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
 from odeco.sources import Source, require_passes
@@ -62,7 +62,7 @@ class ImplicitTriples(SymmetricTensor):
 
     def power_map(self, vectors: Floats) -> NDArray[np.float64]:
         """``T(I, v, v)`` for every column v of a (k, r) array."""
-        from odeco.kernels.tall import tall_inner, tall_product
+        from odeco.kernels.products import tall_inner, tall_product
 
         columns = np.asarray(vectors, dtype=self.basis.dtype)
         out = np.zeros(columns.shape)

@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.kernels.tall import tall_inner, tall_product
+from odeco.kernels.products import tall_inner, tall_product
 from odeco.moments.base import Moments
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric
 from odeco.sources.dense import DenseBatch

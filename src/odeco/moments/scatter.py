@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.kernels.lines import in_lines, whole_lines, zero_lines
+from odeco.kernels.alignment import in_lines, whole_lines, zero_lines
 from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 from odeco.sources import Batch
 

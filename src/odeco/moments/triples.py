@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.kernels.lines import in_lines, whole_lines
+from odeco.kernels.alignment import in_lines, whole_lines
 from odeco.moments.base import Moments, PackedSums
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, cube_buffer, fill_symmetric, mixed_cubes, transposed
 from odeco.moments.scatter import CsrParts, ScatterSum

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
-from odeco.kernels.lines import in_lines, whole_lines
+from odeco.kernels.alignment import in_lines, whole_lines
 from odeco.moments.base import Additive, Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch

@@ -15,8 +15,8 @@ from typing import Any
 import odeco
 from odeco import archive
 from odeco.exceptions import ModelFileError
-from odeco.persistence.learned import LEARNED, check_learned
-from odeco.persistence.plain import Decoder, Encoder
+from odeco.persistence.attributes import LEARNED, check_learned
+from odeco.persistence.encoding import Decoder, Encoder
 
 __all__ = ["SavedModel", "load", "load_with_metadata", "save"]
 

@@ -17,11 +17,11 @@ from scipy import sparse
 
 from odeco._random import RandomState, as_generator
 from odeco.refinement.documents import Documents, Workspace, pad_prior
+from odeco.refinement.held_out import WatchedWords, watched_rows
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.refinement.objectives import map_terms, map_topics, variational_terms, variational_topics
 from odeco.refinement.priors import estimate_alpha, sample_documents
 from odeco.refinement.streams import FirstWindow, HeldBack, StreamedSweeps, StridedBatches, Windows, mixed_start
-from odeco.refinement.watch import WatchedWords, watched_rows
 from odeco.sources import Batch, as_batch
 from odeco.sources.partitions import PartitionedCounts
 

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from odeco.moments.base import Additive
 from odeco.refinement.documents import Documents, Workspace, pad_topics
-from odeco.refinement.watch import inverse_totals
+from odeco.refinement.held_out import inverse_totals
 from odeco.sources import Batch
 from odeco.sources.arrays import join_batches
 from odeco.sources.chunks import join_weights

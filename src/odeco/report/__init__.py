@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from odeco.report.explanations import Finding, findings
 from odeco.report.render import render_report, write_report
-from odeco.report.words import Finding, findings
 
 __all__ = ["Finding", "findings", "render_report", "write_report"]

@@ -15,9 +15,9 @@ import odeco
 from odeco.plots.fit import convergence, spectrum
 from odeco.plots.names import check_model, kind_of
 from odeco.report.charts import convergence_chart, spectrum_chart
+from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
 from odeco.report.page import Inputs, Page
-from odeco.report.words import findings
 
 Documents = Sequence[str] | Callable[[], Iterable[str]]
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odeco.sources.enclosed import Enclosed, enclose
+from odeco.sources.dask_partitions import Enclosed, enclose
 from odeco.sources.kinds import are_dask, is_dask
 from odeco.sources.partitions import TREE_WIDTH, Partitions, Piece, Rows, SumRows, n_rows_of
 

@@ -60,13 +60,13 @@ class WordRange:
 
     def directions(self, n_directions: int | None = None) -> Array:
         """The first Ritz vectors, or all of them: orthonormal columns."""
-        from odeco.kernels.tall import tall_product
+        from odeco.kernels.products import tall_product
 
         return tall_product(self.space, self.rotation[:, :n_directions])
 
     def whitener(self, n_components: int) -> Whitener:
         """Whiten the first ``n_components`` directions: ``W^T M2 W = I``, lifted back through the scale."""
-        from odeco.kernels.tall import tall_product
+        from odeco.kernels.products import tall_product
 
         check_n_components(n_components, len(self.scale))
         if n_components > len(self.spectrum):
@@ -153,7 +153,7 @@ def orthonormalize(block: Array) -> Array:
     Cholesky QR made rank revealing: LAPACK's QR of a tall block is several times slower than a product with its own
     transpose. Two rounds bring the loss of orthogonality from the square of the condition number down to rounding.
     """
-    from odeco.kernels.tall import tall_inner, tall_product
+    from odeco.kernels.products import tall_inner, tall_product
 
     for _ in range(2):
         values, vectors = np.linalg.eigh(tall_inner(block, block))
@@ -164,7 +164,7 @@ def orthonormalize(block: Array) -> Array:
 
 def _krylov(source: Source, image: Array, scale: Array, n_blocks: int, dtype: DTypeLike) -> tuple[Array, Array]:
     """An orthonormal basis of the Krylov space of ``S M2 S`` that begins with an image, and the image of that space."""
-    from odeco.kernels.tall import tall_inner, tall_product
+    from odeco.kernels.products import tall_inner, tall_product
 
     blocks: list[Array] = []
     images: list[Array] = []
@@ -188,7 +188,7 @@ def _product(source: Source, block: Array, scale: Array, dtype: DTypeLike) -> Ar
 
 def _ritz(space: Array, images: Array) -> tuple[Array, Array]:
     """Ritz values of the space, descending, and the rotation to its Ritz vectors."""
-    from odeco.kernels.tall import tall_inner
+    from odeco.kernels.products import tall_inner
 
     projected = tall_inner(space, images)
     values, vectors = np.linalg.eigh((projected + projected.T) / 2)

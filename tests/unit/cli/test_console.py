@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, readable_errors
-from odeco.cli.plain import as_plain
 from odeco.exceptions import MomentWarning
 
 

@@ -14,10 +14,10 @@ from sklearn.exceptions import NotFittedError
 from odeco import CategoricalHMM, MomentWarning
 from odeco.exceptions import MomentError
 from odeco.metrics import match_components
-from odeco.models import _hmm_stream
-from odeco.models._hmm_starts import Candidate, best_starts
-from odeco.models._symbol_starts import most_likely
-from odeco.models.hmm_base import stationary_distribution
+from odeco.models.hmm import stream as _hmm_stream
+from odeco.models.hmm.base import stationary_distribution
+from odeco.models.hmm.starts import Candidate, best_starts
+from odeco.models.hmm.symbol_starts import most_likely
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
 from odeco.simulate import categorical_hmm, random_chain

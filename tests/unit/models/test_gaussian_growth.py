@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from odeco.models._gaussian_growth import Lost, grown
-from odeco.models._gaussian_repair import component_worth
+from odeco.models.gaussian_mixture.growth import Lost, grown
+from odeco.models.gaussian_mixture.repair import component_worth
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points
 from odeco.sources.dense import as_dense_source
 

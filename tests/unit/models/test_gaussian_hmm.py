@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from odeco import GaussianHMM, MomentWarning, PoissonHMM
 from odeco.exceptions import MomentError
 from odeco.metrics import match_components
-from odeco.models import _hmm_stream
+from odeco.models.hmm import stream as _hmm_stream
 from odeco.simulate import markov_chain
 
 TYPES = ["spherical", "diag", "full", "tied"]

@@ -10,7 +10,7 @@ import pytest
 from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentWarning
 from odeco.metrics import match_components
-from odeco.models.ica import ICA
+from odeco.models.ica.estimator import ICA
 
 KURTOSIS = np.array([6.0, 3.0, -2.0, -1.2])  # exponential, Laplace, sign, uniform: in canonical order
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odeco import MomentWarning, ProductMixture
-from odeco.models._product_identified import not_identified
+from odeco.models.product_mixture.identified import not_identified
 from odeco.sources.tables import Column, Schema
 
 

@@ -415,11 +415,11 @@ class TestColumnsOfPandas:
 
 def test_a_slow_start_of_the_moments_is_followed_to_its_end(monkeypatch):
     """Whether the best is reached from the moments is not decided by how far they are after a few steps."""
-    from odeco.models._product_starts import best_start
+    from odeco.models.product_mixture.starts import best_start
     from odeco.refinement.families import Families
     from odeco.refinement.product_mixture import Parameters, read_data
 
-    monkeypatch.setattr("odeco.models._product_starts._FIRST_STEPS", 2)
+    monkeypatch.setattr("odeco.models.product_mixture.starts._FIRST_STEPS", 2)
     X, *_ = bernoulli(2000, d=12, k=2)
     schema = infer_schema([X], "bernoulli", None)
     families = Families.of(schema, np.zeros(12), np.ones(12))

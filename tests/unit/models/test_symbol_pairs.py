@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from odeco import CategoricalHMM
-from odeco.models._symbol_chain import fit_pairs
+from odeco.models.hmm.symbol_chain import fit_pairs
 from odeco.simulate import categorical_hmm, random_chain
 
 K, D, N = 3, 8, 50_000

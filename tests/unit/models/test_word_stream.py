@@ -9,9 +9,9 @@ import pytest
 
 from odeco.fitting.stream import MomentStream
 from odeco.metrics import match_components
-from odeco.models.topics import topics_at
-from odeco.models.word_moments import choose_word_scale, sample_documents, thin, word_moments
-from odeco.models.word_stream import word_plan
+from odeco.models.topics.moments import choose_word_scale, sample_documents, thin, word_moments
+from odeco.models.topics.stream import word_plan
+from odeco.models.topics.theorem import topics_at
 from odeco.simulate import lda_documents, zipf_topics
 from odeco.sources import as_batch, as_source
 
@@ -113,7 +113,7 @@ def test_a_large_tensor_is_decomposed_in_part_and_finished_on_all(sample, monkey
     rng = np.random.default_rng(0)
     source = as_source(sample.counts)
     whole = topics_at(word_moments(source, K, word_scale=0.5, rng=rng).basis, 0.4, rng)
-    monkeypatch.setattr("odeco.models.word_moments.LARGE_TENSOR", N * K**3 / 4)
+    monkeypatch.setattr("odeco.models.topics.moments.LARGE_TENSOR", N * K**3 / 4)
     part = word_moments(source, K, word_scale=0.5, rng=rng).basis
     assert part.all_triples is not None
     finished = topics_at(part, 0.4, rng)

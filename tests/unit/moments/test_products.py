@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.models._product_moments import explicit_pairs, first_look, implicit_pairs, summarize
+from odeco.models.product_mixture.moments import explicit_pairs, first_look, implicit_pairs, summarize
 from odeco.moments.products import FeatureMap, ProductMarginals, ProductPairs, ProductTriples, repeated_terms
 from odeco.sources.dense import DenseBatch
 from odeco.sources.tables import open_table

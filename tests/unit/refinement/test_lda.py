@@ -7,10 +7,10 @@ from scipy import sparse
 from odeco.kernels import topics as kernels
 from odeco.metrics import match_components
 from odeco.refinement.documents import Documents, Workspace, pad_prior, pad_topics, padded_width
+from odeco.refinement.held_out import WatchedWords
 from odeco.refinement.lda import refine_lda
 from odeco.refinement.objectives import map_terms, map_topics, variational_terms, variational_topics
 from odeco.refinement.priors import estimate_alpha
-from odeco.refinement.watch import WatchedWords
 from odeco.sources import Batch, as_batch
 from tests.oracles import lda_inference as oracle
 

@@ -1,0 +1,1 @@
+"""Annotators of unknown skill."""

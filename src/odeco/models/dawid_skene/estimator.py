@@ -1,0 +1,425 @@
+"""Crowd labels (Dawid and Skene 1979) as the multi-view model they are: groups of workers, Theorem 3.6, then EM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState, as_generator
+from odeco.diagnostics import Diagnostics
+from odeco.exceptions import MomentError
+from odeco.fitting.stream import StreamPlan
+from odeco.kernels.threads import single_threaded_blas, sum_batches
+from odeco.models.dawid_skene.moments import (
+    Alignment,
+    CrowdLook,
+    CrowdSolution,
+    align_classes,
+    average_solutions,
+    draw_groups,
+    majority_parameters,
+    solve_crowd,
+)
+from odeco.models.dawid_skene.stream import StreamedVotes, vote_plan
+from odeco.models.lazy import by_rows
+from odeco.models.mixture_base import MixtureEstimator, check_choice, check_integer, check_number
+from odeco.moments.crowd import CrowdMoments
+from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
+from odeco.sources.counts import check_weights
+from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
+from odeco.sources.kinds import Checkpointed, OutOfCore, fitted_by
+from odeco.sources.votes import CrowdNames, VoteBatch, VoteSource, joined, open_votes
+
+Floats = NDArray[np.float64]
+
+_REFINE = ("auto", "em", "one-step", "least-squares", None)
+# Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
+_START_SHARE = 0.25
+_MOST_CLASSES = 100  # that are taken for classes without being asked
+_SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
+
+
+class DawidSkene(MixtureEstimator):
+    """True classes of items from the labels of annotators who err, each in his own way.
+
+    Given the true class of an item its labels are independent. Workers are put into three groups at random; the mean
+    votes of the groups are three views of the class (Theorem 3.6; Zhang, Chen, Zhou and Jordan 2014), their moments
+    give the class probabilities and the confusions of every worker, and EM goes on from there. Labels are taken to be
+    missing at random: who labels what says nothing of the class.
+
+    The data cannot say which latent class is called what. Convention: diagonal dominance, that is the one-to-one
+    naming under which most votes are right. A crowd that is wrong more often than right is therefore taken at its word.
+
+    Parameters
+    ----------
+    n_classes : int or None
+        Number of true classes; None: as many as there are different labels. Fewer is possible (a label such as
+        "unsure" that is never true), more is not.
+    layout : {"auto", "wide", "long"}
+        Wide: (items, annotators), NaN, None or -1 where none was given. Long: rows (item, worker, label); a pair that
+        comes twice counts twice. "auto" takes DataFrames with columns named item, worker, label for long, and arrays of
+        three columns whose pairs (first, second) never repeat and whose first column has more values than the third and
+        not only labels; all else for wide. `layout_` says what was decided.
+    n_init : int
+        Random groupings of the workers. EM starts from each of them, and from majority votes; the best posterior is
+        kept, and `diagnostics_` says what it came from.
+    refine : {"auto", "em", "one-step", "least-squares", None}
+        "least-squares" fits the moments of the groups, from the theorem's estimate. "auto", "em" go on with EM to
+        convergence, "one-step" with one step of it. None: the theorem alone. Without EM the estimates of all groupings
+        are averaged.
+    smoothing : float
+        Pseudo-counts of each label of each worker in each class. A worker with one label stays near "don't know".
+    max_iter, tol : int, float
+        EM steps at most; gain of the log posterior per item below which they end.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : (k,)
+        Labels that name the classes, sorted: the order of `weights_` and of the columns of `predict_proba`.
+    weights_ : (k,)
+    confusion_ : (W, k, L)
+        ``confusion_[annotator, true, given]``; rows sum to 1.
+    given_labels_ : (L,)
+        The last axis of `confusion_`: all labels seen. The same as `classes_` unless `n_classes` is smaller.
+    annotators_ : (W,)
+        Names of the workers, sorted; column names or numbers for wide input.
+    items_ : (n,)
+        Names of the items of the fit, sorted, for long input; row numbers for wide. Empty where they lie elsewhere.
+    layout_ : str
+    n_iter_, converged_, lower_bound_
+        EM steps, whether they ended by `tol`, and the log-likelihood per item.
+    diagnostics_ : Diagnostics
+    n_features_in_ : int
+        The number of annotators.
+    """
+
+    items_: NDArray[Any]
+    annotators_: NDArray[Any]
+    given_labels_: NDArray[Any]
+    layout_: str
+
+    _stream_options = ("n_classes", "n_init")
+
+    def __init__(
+        self,
+        n_classes: int | None = None,
+        *,
+        layout: str = "auto",
+        n_init: int = 5,
+        refine: str | None = "auto",
+        smoothing: float = 0.5,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_classes = n_classes
+        self.layout = layout
+        self.n_init = n_init
+        self.refine = refine
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.method = method
+        self.method_options = method_options
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to labels.
+
+        Parameters
+        ----------
+        X : (items, annotators) array or DataFrame, rows (item, worker, label), or batches of wide rows
+            Batches: a list of arrays or a function that returns an iterator over them. Labels are kept, in sparse form,
+            unless the batches are in `odeco.sources.out_of_core`, which also takes long rows sorted by item. Dask and
+            Spark collections, wide or long, stay where they are.
+        y : ignored
+        sample_weight : (n_items,) array, optional
+            Weight of each item, in the order of `items_`.
+        """
+        self._check_parameters()
+        self._forget_stream()
+        crowd = open_votes(fitted_by(self, X), self.layout, sample_weight)
+        k = self._begin(crowd.names, crowd.items)
+        rng, draws = as_generator(self.random_state), np.random.default_rng(self._stream_seed())
+        groupings = [draw_groups(len(self.annotators_), draws) for _ in range(int(self.n_init))]  # as for a stream
+        look = sum_batches(crowd, lambda: CrowdLook(groupings, len(self.given_labels_)))
+        if not look.label_counts.any():
+            raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
+        with single_threaded_blas():  # matrices of the size of the classes
+            starts, errors = self._starts(look, k, rng)
+        if self.refine not in (None, "least-squares"):  # votes are one more start of EM, or the only one
+            shape = (len(self.annotators_), k, len(self.given_labels_))
+            votes = majority_parameters(crowd, shape, look.label_counts, self.smoothing)
+            starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
+        elif not starts:
+            raise MomentError(errors[0])
+        self._polish(crowd, look, starts, errors)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        annotators: ArrayLike | None = None,
+    ) -> Self:
+        """Add items, wide rows or long ones, and fit to all seen so far.
+
+        Only moments are kept: the chunks do not matter, and the result is the moment estimate, least squares included
+        unless `refine` is None (EM would need the labels again). Give all labels as `classes` in the first call unless
+        its chunk has them all. Wide chunks have the same annotators in each call. Long chunks have whole items, all
+        labels of an item in one chunk (sort the rows by item and cut between items; `items_` are those of the last
+        chunk); name all `annotators` in the first call unless its chunk has them all.
+        """
+        self._check_parameters()
+        if isinstance(X, (OutOfCore, Checkpointed)):
+            raise ValueError(
+                "partial_fit takes one chunk after the other: give data out of core or checkpointed to fit."
+            )
+        self._add_chunks(X, sample_weight=sample_weight, classes=classes, annotators=annotators)
+        return self._read_moments()
+
+    def _chunks(
+        self,
+        X: Any,
+        *,
+        reset: bool,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        annotators: ArrayLike | None = None,
+    ) -> Iterator[VoteBatch]:
+        if reset:
+            crowd = read_labels(X, self.layout, workers=_names(annotators), classes=_names(classes))
+            if crowd.layout == "wide" and annotators is not None:
+                raise ValueError("annotators is for long rows: a wide table has a column for each of them.")
+            self._begin(CrowdNames.of(crowd), crowd.items)
+        else:
+            crowd = read_labels(X, self.layout_, workers=self.annotators_, classes=self.given_labels_)
+            if crowd.layout == "long":
+                self._next_items(crowd)
+        weights = np.ones(len(crowd)) if sample_weight is None else check_weights(sample_weight, len(crowd))
+        yield VoteBatch(crowd.votes, weights)
+
+    def _plan(self) -> StreamPlan[VoteBatch, StreamedVotes]:
+        return vote_plan(len(self.annotators_), len(self.given_labels_), int(self.n_init))
+
+    def _next_items(self, crowd: CrowdLabels) -> None:
+        """Items of another chunk of long rows; an item that was cut in two would count as two."""
+        both = sorted(set(crowd.items.tolist()) & set(self.items_.tolist()))
+        if both:
+            raise ValueError(
+                f"item {both[0]!r} has labels in this chunk and in the one before ({len(both)} such items): "
+                "partial_fit needs all labels of an item in one chunk. Sort the rows by item and cut between items."
+            )
+        self.items_ = crowd.items
+
+    def _starts(self, look: CrowdLook, k: int, rng: np.random.Generator) -> tuple[list[CrowdSolution], list[str]]:
+        """Moment estimates of several groupings, and why others gave none."""
+        starts, errors = [], []
+        for moments in look.moments:
+            try:
+                starts.append(self._solve(moments, k, rng))
+            except MomentError as error:
+                errors.append(f"groups of annotators as views: {error}")
+        return starts, errors
+
+    def _solve(self, moments: CrowdMoments, k: int, rng: np.random.Generator) -> CrowdSolution:
+        polish = self.refine is not None
+        return solve_crowd(
+            moments,
+            k,
+            rng,
+            smoothing=self.smoothing,
+            method=self._decomposer(),
+            polish=polish,
+        )
+
+    def _polish(self, crowd: VoteSource, look: CrowdLook, starts: list[CrowdSolution], errors: list[str]) -> None:
+        """EM from every start; keep the best, and report."""
+        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
+        n = look.moments[0].weight
+        by_worker = look.label_counts.sum(axis=1)
+        if steps == 0:
+            best, refinement, objectives, winner = average_solutions(starts, by_worker), None, [], 0
+        else:
+            first = [_blurred(start.parameters) for start in starts]
+            runs = refine_crowd(crowd, first, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
+            objectives = [n * run.objective for run in runs]
+            winner = int(np.argmax(objectives))
+            best, refinement = starts[winner], runs[winner]
+        parameters = best.parameters if refinement is None else refinement.parameters
+        alignment = self._set(parameters, by_worker)
+        self.n_iter_ = 0 if refinement is None else refinement.trace.n_iter
+        self.converged_ = refinement is not None and refinement.trace.converged
+        self.lower_bound_ = float(sum_batches(crowd, lambda: CrowdPosteriors([parameters])).log_likelihood[0] / n)
+        same = float(np.mean(np.array(objectives) > max(objectives) - _SAME)) if objectives else None
+        details = {
+            "refinement": None if refinement is None else refinement.trace,
+            "objectives": objectives,
+            "start": "majority votes" if objectives and winner == len(starts) - 1 else "moments",
+            "best_replicated": same,
+            "failed_groupings": len(errors),
+            "diagonal": alignment.diagonal,
+        }
+        moments = best.components is not None
+        advice = [] if moments else [f"the moments could not be used ({errors[0]}) EM started from majority votes."]
+        if look.n_empty:
+            n_items = look.moments[0].n
+            advice.append(f"{look.n_empty} of {n_items} items have no label: all that is known of them is weights_.")
+        groupings = f"moments of {int(self.n_init) - len(errors)} groupings of the workers"
+        if refinement is None:
+            method = groupings
+        else:
+            start = f"{groupings} and majority votes" if moments else "majority votes"
+            method = f"{start}, then {self.n_iter_} EM steps"
+        self._report(best, method, [*advice, *self._naming(alignment)], details)
+
+    def _read_moments(self) -> Self:
+        """The estimate of the sums so far; while there are too few items, even votes and words that say so."""
+        rng, stream = as_generator(self.random_state), self._stream.read(self._plan()).groupings
+        k = len(self.given_labels_) if self.n_classes is None else int(self.n_classes)
+        found, errors = [], []
+        for moments in stream:
+            try:
+                found.append(self._solve(moments, k, rng))
+            except MomentError as error:
+                errors.append(str(error))
+        n_workers, n_labels = stream[0].label_counts.shape
+        advice = []
+        if not found:
+            even = CrowdParameters(np.full(k, 1 / k), np.full((n_workers, k, n_labels), 1 / n_labels))
+            found = [CrowdSolution(even)]
+            advice.append(f"the items so far do not determine the classes yet: {errors[0]}")
+        counts = stream[0].label_counts.sum(axis=1)
+        best = average_solutions(found, counts)
+        alignment = self._set(best.parameters, counts)
+        self.n_iter_, self.converged_, self.lower_bound_ = 0, False, float("nan")
+        details = {"n_items": stream[0].n, "failed_groupings": len(errors), "diagonal": alignment.diagonal}
+        self._report(best, f"moments of {len(found)} groupings of the workers, one pass", advice, details, warn=False)
+        return self
+
+    def _begin(self, crowd: CrowdNames, items: NDArray[Any]) -> int:
+        """Names of the fit, and the number of classes."""
+        self.items_, self.annotators_, self.layout_ = items, crowd.workers, crowd.layout
+        self.given_labels_, self.n_features_in_ = crowd.classes, len(crowd.workers)
+        k = len(crowd.classes) if self.n_classes is None else int(self.n_classes)
+        if self.n_classes is None and k > _MOST_CLASSES:
+            raise ValueError(
+                f"X has {k} different labels: say n_classes if they are classes, or the layout ({crowd.layout!r} was "
+                "taken) if they are not."
+            )
+        if k > len(crowd.classes):
+            shown = ", ".join(map(repr, crowd.classes[:5].tolist()))
+            raise ValueError(
+                f"n_classes={k}, but X has {len(crowd.classes)} different label{'s' * (len(crowd.classes) > 1)} "
+                f"({shown}): a class that nobody ever named cannot be named. Lower n_classes, or leave it None."
+            )
+        if k < len(crowd.classes) and len(crowd.classes) > 20 * k:
+            raise ValueError(
+                f"X has {len(crowd.classes)} different labels for n_classes={k}: it seems to be read in the wrong "
+                f"layout ({crowd.layout!r}). Say layout='long' for rows (item, worker, label), or 'wide'."
+            )
+        return k
+
+    def _set(self, parameters: CrowdParameters, by_worker: Floats) -> Alignment:
+        alignment = align_classes(parameters.confusion, by_worker)
+        self.classes_ = self.given_labels_[alignment.labels]
+        self.weights_ = parameters.weights[alignment.order]
+        self.confusion_ = np.ascontiguousarray(parameters.confusion[:, alignment.order])
+        return alignment
+
+    def _naming(self, alignment: Alignment) -> list[str]:
+        own, given = self.classes_.tolist(), self.given_labels_.tolist()
+        return [
+            f"class {own[i]!r} is labelled {given[label]!r} more often than by its own name: "
+            "the names of the classes are in doubt. Use a few items with known truth to check them."
+            for i, label in alignment.doubtful
+        ]
+
+    def _report(
+        self, best: CrowdSolution, method: str, advice: list[str], details: dict[str, Any], *, warn: bool = True
+    ) -> None:
+        parts, k = best.components, len(self.weights_)
+        spectrum = np.zeros(0) if parts is None else parts.spectrum
+        report = Diagnostics(
+            n_components=k,
+            spectrum=spectrum,
+            gap=float("nan") if parts is None else _gap(parts.singular_values, k - 1),
+            condition=float("nan") if parts is None else float(spectrum[0] / spectrum[-1]),
+            residual=float("nan") if parts is None else parts.residual,
+            clipped_mass=best.clipped_mass,
+            method=method,
+            advice=tuple(advice),
+            details=details,
+        )
+        self._finish(report, warn=warn)
+
+    def _check_parameters(self) -> None:
+        if self.n_classes is not None:
+            check_integer("n_classes", self.n_classes)
+        check_choice("layout", self.layout, ("auto", "wide", "long"))
+        check_choice("refine", self.refine, _REFINE)
+        self._decomposer()
+        check_integer("n_init", self.n_init)
+        check_integer("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_number("smoothing", self.smoothing)
+        if self.smoothing == 0:
+            raise ValueError("smoothing must be positive: without it one label makes a worker certain.")
+
+    # What the shell of the mixtures asks for.
+
+    def _clean(self, X: Any) -> Any:
+        known = CrowdNames(self.layout_, self.annotators_, self.given_labels_)
+        return known.read(joined(X))
+
+    def _log_joint(self, clean: sparse.csr_array) -> Floats:
+        return crowd_log_joint(clean, CrowdParameters(self.weights_, self.confusion_))
+
+    def _n_parameters(self) -> int:
+        n_workers, k, n_labels = self.confusion_.shape
+        return int(k - 1 + n_workers * k * (n_labels - 1))
+
+    @by_rows("class")
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each item (rows of wide input; items in sorted order for long rows).
+
+        Of long rows in Dask and Spark the answers come with the names of the items.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_[np.argmax(self._log_joint(self._clean(X)), axis=1)])
+
+    def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
+        """One label of every annotator for items of the given classes, (n, W)."""
+        cumulative = np.cumsum(self.confusion_, axis=2)[:, labels]  # (W, n, L)
+        draws = rng.random(cumulative.shape[:2])[:, :, None]
+        given = (draws > cumulative[:, :, :-1]).sum(axis=2).T
+        return np.asarray(self.given_labels_[given])
+
+
+def _gap(singular_values: tuple[Floats, Floats, Floats], rank: int) -> float:
+    """The smallest gap among the three pairs after `rank` singular values."""
+    gaps = [1 - values[rank] / values[rank - 1] for values in singular_values if values.size > rank > 0]
+    return float(min(gaps, default=1.0))
+
+
+def _names(given: ArrayLike | None) -> NDArray[Any] | None:
+    return None if given is None else name_codes(given)
+
+
+def _blurred(parameters: CrowdParameters) -> CrowdParameters:
+    """Where EM starts: workers with few labels come out of the moments too sure."""
+    even = _START_SHARE / parameters.confusion.shape[2]
+    return CrowdParameters(parameters.weights, (1 - _START_SHARE) * parameters.confusion + even)

@@ -1,0 +1,252 @@
+"""Gaussian mixtures by moments and a few likelihood steps (Theorems 3.2 and 3.3, sections 3.3.1 and 3.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState, as_generator
+from odeco.fitting.estimator import vector_chunks
+from odeco.fitting.stream import StreamPlan
+from odeco.models.gaussian_mixture.data import SPHERICAL, Options
+from odeco.models.gaussian_mixture.fit import Fitted, fit_source
+from odeco.models.gaussian_mixture.stream import gaussian_plan, read_stream
+from odeco.models.mixture_base import (
+    MixtureEstimator,
+    check_choice,
+    check_enough,
+    check_integer,
+    check_number,
+)
+from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint
+from odeco.refinement.loop import StoppingRule
+from odeco.sources.dense import DenseBatch
+from odeco.sources.rows import TableChunk, TablePiece
+from odeco.sources.values import weight_array
+
+Floats = NDArray[np.float64]
+
+_ROUTES = ("auto", "moments", "views")
+_REFINE = ("auto", "em", "one-step", None)
+
+
+def _keeps_moments(mixture: GaussianMixture) -> bool:
+    if mixture.route != "views":
+        return True
+    raise AttributeError(
+        f"partial_fit does not keep the moments of three views: use route='auto' or 'moments', got {mixture.route!r}."
+    )
+
+
+class GaussianMixture(MixtureEstimator):
+    """A mixture of Gaussians: one moment estimate instead of many starts, polished by EM.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components k.
+    covariance_type : {"spherical", "tied_spherical", "diag", "full", "tied"}
+        "spherical": a variance per component (Theorem 3.3). "tied_spherical": one variance for all (Theorem 3.2).
+        "diag": a variance per component and column, as a product mixture (section 3.3.1). "full", "tied": these two
+        have no moment estimate here; EM starts from the spherical one, and `diagnostics_.method` says so.
+    method, method_options : str, mapping or None
+        The decomposer of the moment tensor, any method of `odeco.decompose`, and its options.
+    route : {"auto", "moments", "views"}
+        From the data to that tensor. "moments": the theorems in affine form, for n_features >= n_components. "views":
+        three views by a random rotation (section 3.3.2), for n_features >= 3 n_components and spheres; correct and far
+        less precise. "auto": moments, compared with starts of k-means++ on small data or where the moments are
+        doubtful. All fall back on PCA and k-means++ where the moments do not support k components, with a
+        `MomentWarning`.
+    refine : {"auto", "em", "one-step"} or None
+        "auto", "em": EM to convergence. "one-step": one scoring step on the likelihood (the paper's introduction).
+        None: the paper's pure moment estimate.
+    max_iter, tol : int, float
+        EM steps at most; gain of the mean log-likelihood per sample below which they stop.
+    variance_floor : float
+        Variances are kept above this share of the data's (column by column for "diag").
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_ : (k,)
+        Largest first.
+    means_ : (k, n_features)
+    covariances_ : (k,), float, (k, n_features), (k, n_features, n_features) or (n_features, n_features)
+        In the order of the covariance types above.
+    n_iter_ : int
+        EM steps taken.
+    converged_ : bool
+        Whether the last gain was below tol.
+    lower_bound_ : float
+        Mean log-likelihood per training sample before the last EM step; NaN where none was taken.
+    diagnostics_ : Diagnostics
+        ``details``: "noise_variance", "starts" (name and likelihood of each, where several were compared),
+        "coherence" (``route="views"``), "refinement" (a trace per stage of EM), "exchanges" and
+        "useless_components" (see docs/mixtures.md), "step_share" (of a scoring step, 1 unless it had to be shortened).
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco import GaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> centres = np.array([[0.0, 0, 0, 0], [4, 0, 0, 0], [0, 4, 0, 0]])
+    >>> x = centres[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])] + rng.standard_normal((3000, 4))
+    >>> mixture = GaussianMixture(3, random_state=0).fit(x)
+    >>> mixture.weights_.round(1).tolist()
+    [0.5, 0.3, 0.2]
+    >>> np.abs(mixture.means_ - centres).max().round(1)
+    np.float64(0.1)
+    """
+
+    _stream_options = ("n_components", "covariance_type")
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        covariance_type: str = "spherical",
+        *,
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        route: str = "auto",
+        refine: str | None = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        variance_floor: float = 1e-6,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.method = method
+        self.method_options = method_options
+        self.route = route
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.variance_floor = variance_floor
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or DataFrame, or batches of one
+            Batches: a list of arrays, a function that returns a new iterator over arrays, or a `DenseSource`; read
+            twice, and once more for every full EM step. float32 stays float32.
+        y : ignored
+        sample_weight : (n_samples,) array, optional
+            A weight of 2 is the same as two equal rows.
+        """
+        options = self._options()
+        source = self._open(X, sample_weight)
+        if sample_weight is not None:  # as many rows as their repetitions would be, or as have any weight
+            weights = weight_array(sample_weight)
+            check_enough(max(int(np.count_nonzero(weights)), int(weights.sum())), options.n_components)
+        self._forget_stream()
+        fitted = fit_source(source, options, as_generator(self.random_state))
+        self._keep(fitted)
+        self._finish(fitted.diagnostics)
+        return self
+
+    @available_if(_keeps_moments)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add a chunk of samples and fit to all seen so far (since the first call, or the first after `fit`).
+
+        One pass and bounded memory: only moments are kept, so the result does not depend on the chunks, and it is the
+        moment estimate without likelihood steps, whatever `refine` says. The basis is learned from the first
+        max(5000, 20 n_features) samples ("diag": 5000). "full" and "tied" have no moment estimate: they get spheres,
+        and a warning once the basis is learned.
+        """
+        self._options()
+        self._add_chunks(X, sample_weight=sample_weight)
+        return self._read_moments()
+
+    def _chunks(
+        self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None
+    ) -> Iterator[DenseBatch | TableChunk]:
+        for batch in vector_chunks(self, X, sample_weight, reset=reset):
+            diagonal = self.covariance_type == "diag"
+            yield TableChunk((TablePiece(batch.rows.astype(np.float64), batch.weights),)) if diagonal else batch
+
+    def _plan(self) -> StreamPlan[Any, Any]:
+        return gaussian_plan(self.n_features_in_, self._options())
+
+    def _read_moments(self) -> Self:
+        """The estimate of all rows that the stream has seen."""
+        options, rng = self._options(), as_generator(self.random_state)
+        fitted, warn = read_stream(self._stream, self._plan(), options, rng)
+        self._keep(fitted)
+        self._finish(fitted.diagnostics, warn=warn)
+        return self
+
+    def _options(self) -> Options:
+        check_integer("n_components", self.n_components)
+        check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
+        check_choice("route", self.route, _ROUTES)
+        check_choice("refine", self.refine, _REFINE)
+        check_integer("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_number("variance_floor", self.variance_floor)
+        if self.variance_floor == 0:
+            raise ValueError("variance_floor must be positive: a component on one sample would have density infinity.")
+        if self.refine == "one-step" and self.covariance_type in ("full", "tied"):
+            raise ValueError(
+                "refine='one-step' improves a consistent estimate, and covariance_type="
+                f"{self.covariance_type!r} has none: use refine='em', or 'spherical', 'tied_spherical' or 'diag'."
+            )
+        if self.route == "views" and self.covariance_type not in SPHERICAL:
+            raise ValueError(
+                "route='views' rotates, which leaves only spheres independent: use covariance_type='spherical' or "
+                f"'tied_spherical', got {self.covariance_type!r}."
+            )
+        return Options(
+            int(self.n_components),
+            self.covariance_type,
+            self._decomposer(),
+            self.route,
+            self.refine,
+            StoppingRule(int(self.max_iter), float(self.tol)),
+            float(self.variance_floor),
+        )
+
+    def _keep(self, fitted: Fitted) -> None:
+        parameters, traces = fitted.parameters, fitted.traces
+        self.weights_, self.means_, self.covariances_ = parameters.weights, parameters.means, parameters.covariances
+        self.n_iter_ = sum(trace.n_iter for trace in traces)
+        self.converged_ = all(trace.converged for trace in traces[-1:])
+        self.lower_bound_ = float(traces[-1].values[-1]) if traces else float("nan")
+
+    def _log_joint(self, clean: Any) -> Floats:
+        check_is_fitted(self)
+        # About the mean of the components: squares of a large offset would cost the digits of the distances.
+        origin = self.weights_ @ self.means_
+        parameters = GaussianParameters(self.weights_, self.means_ - origin, self.covariances_, self.covariance_type)
+        points = Points([DenseBatch(clean)], origin, np.float64, self.n_features_in_)
+        return log_joint(points, parameters)
+
+    def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+        noise = rng.standard_normal((labels.size, self.n_features_in_))
+        if self.covariance_type in ("full", "tied"):
+            factors = np.linalg.cholesky(self.covariances_)
+            if self.covariance_type == "tied":
+                return np.asarray(self.means_[labels] + noise @ factors.T)
+            for j, factor in enumerate(factors):
+                noise[labels == j] = noise[labels == j] @ factor.T
+            return np.asarray(self.means_[labels] + noise)
+        roots = np.sqrt(self.covariances_)
+        if self.covariance_type == "spherical":
+            roots = roots[labels, None]
+        elif self.covariance_type == "diag":
+            roots = roots[labels]
+        return np.asarray(self.means_[labels] + roots * noise)
+
+    def _n_parameters(self) -> int:
+        k, d = self.means_.shape
+        covariances = {"spherical": k, "tied_spherical": 1, "diag": k * d, "tied": d * (d + 1) // 2}
+        return int(k - 1 + k * d + covariances.get(self.covariance_type, k * d * (d + 1) // 2))

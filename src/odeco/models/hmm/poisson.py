@@ -1,0 +1,170 @@
+"""Hidden Markov models of counts: Poisson observations (section 3.3.3 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco._random import RandomState
+from odeco.exceptions import MomentError
+from odeco.models.hmm.feature_chain import Chain
+from odeco.models.hmm.feature_estimator import FeatureHMM
+from odeco.models.hmm.feature_theorem import StateMoments
+from odeco.moments.sequence_features import FeatureBasis
+from odeco.refinement.emissions_poisson import PoissonEmission
+from odeco.sources.chains import BATCH_STEPS
+from odeco.sources.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+_LEAST_START = 0.02  # of the mean of its column: the least rate of a start
+
+
+class PoissonHMM(FeatureHMM):
+    """A hidden Markov model whose observations are counts, independent Poisson in each column given the state.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of states k.
+    refine : {"auto", "baum-welch"} or None
+        "auto" is Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the paper's pure
+        estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the data do not
+        determine it.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options: for the paper's estimate, which is one of the starts as well.
+    smoothing : float
+        Pseudo-count added to each transition.
+    max_iter, tol : int, float
+        Passes of Baum-Welch over the data at most; gain in nats per step below which it ends.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    startprob_ : (k,)
+        With ``refine=None`` from the first steps of at least 10 sequences for each state; of fewer, the stationary
+        distribution of `transmat_`.
+    transmat_ : (k, k)
+        Rows sum to 1, as in hmmlearn: the transpose of the paper's T.
+    lambdas_ : (k, n_features)
+        Rates.
+    monitor_ : ConvergenceMonitor
+    n_iter_ : int
+    diagnostics_ : Diagnostics
+
+    Notes
+    -----
+    NaN marks a missing count. Counts are integers; states come in order of their stationary probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco import PoissonHMM
+    >>> rng = np.random.default_rng(0)
+    >>> busy = np.repeat(rng.random(100) < 0.4, 50)
+    >>> x = rng.poisson(np.where(busy, 9.0, 3.0))[:, None]
+    >>> PoissonHMM(2, random_state=0).fit(x).lambdas_.ravel().round().tolist()
+    [3.0, 9.0]
+    """
+
+    lambdas_: Floats
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        refine: str | None = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        smoothing: float = 0.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.refine = refine
+        self.method = method
+        self.method_options = method_options
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @classmethod
+    def from_hmmlearn(cls, peer: Any) -> Self:
+        """A fitted model with the parameters of a fitted `hmmlearn.hmm.PoissonHMM`."""
+        model = cls(peer.n_components)
+        model.startprob_, model.transmat_ = np.array(peer.startprob_), np.array(peer.transmat_)
+        model.lambdas_ = np.array(peer.lambdas_)
+        model.n_features_in_ = model.lambdas_.shape[1]
+        return model
+
+    def to_hmmlearn(self) -> Any:
+        """A fitted `hmmlearn.hmm.PoissonHMM` with these parameters (needs hmmlearn)."""
+        from hmmlearn.hmm import PoissonHMM as Peer  # type: ignore[import-untyped]
+
+        parameters = self._parameters()
+        peer = Peer(self.n_components)
+        peer.n_features = self.n_features_in_
+        peer.startprob_, peer.transmat_ = parameters.startprob, parameters.transmat
+        peer.lambdas_ = self.lambdas_
+        return peer
+
+    def _check_values(self, values: Floats) -> None:
+        smallest = np.fmin.reduce(values, axis=None)
+        if smallest < 0:
+            raise ValueError(f"X must hold counts, found {smallest:g}: counts are not negative (NaN: missing).")
+        for block in _blocks(len(values)):
+            broken = values[block] > np.floor(values[block])  # false where one is missing
+            if broken.any():
+                found = values[block][broken][0]
+                raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
+
+    def _packed(self, values: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Sequences:
+        """Of single counts that are small each distinct one is kept once."""
+        n_counts = 1 + int(np.nan_to_num(np.fmax.reduce(values, axis=None)))
+        if values.shape[1] > 1 or 4 * n_counts > len(values):
+            return Sequences(values, None, offsets, weights)
+        codes = np.empty(len(values), dtype=np.min_scalar_type(n_counts))
+        for block in _blocks(len(values)):
+            codes[block] = np.where(np.isnan(values[block, 0]), n_counts, values[block, 0])
+        return Sequences(np.append(np.arange(n_counts), np.nan)[:, None], codes, offsets, weights)
+
+    def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
+        mean = np.nanmean(values, axis=0)
+        floor = 1e-10 * max(float(mean.max()), 1e-100)
+        return PoissonEmission(np.tile(np.maximum(mean, floor), (self.n_components, 1)), floor)
+
+    def _read_emission(self, moments: StateMoments, template: PoissonEmission) -> PoissonEmission:
+        """Rates are conditional means."""
+        if not (moments.means > 0).all():
+            raise MomentError(
+                f"the moments give a state a rate of {moments.means.min():.3g}, and rates are positive. Use more "
+                "steps, fewer states, or refine='auto', which starts from less."
+            )
+        return replace(template, rates=moments.means)
+
+    def _lifted(self, chain: Chain, basis: FeatureBasis, template: PoissonEmission) -> PoissonEmission:
+        """Rates from E[y | h], y the standard coordinates of the features."""
+        d = template.rates.shape[1]
+        y = (basis.mean + (basis.lift @ chain.vectors[1:]).T)[:, :d]
+        rates = basis.features.center + y / np.diagonal(basis.features.axes)
+        return replace(template, rates=np.maximum(rates, np.maximum(_LEAST_START * template.rates, template.floor)))
+
+    def _emission(self) -> PoissonEmission:
+        return PoissonEmission(np.maximum(np.asarray(self.lambdas_, dtype=np.float64), 1e-300))
+
+    def _set_emission(self, emission: PoissonEmission) -> None:
+        self.lambdas_ = emission.rates
+
+    def _expected_observation(self, states: Floats) -> Floats:
+        return states @ self.lambdas_
+
+
+def _blocks(n: int) -> list[slice]:
+    """Steps that are looked at at a time, so that nothing of the size of the data is made."""
+    return [slice(low, low + BATCH_STEPS) for low in range(0, n, BATCH_STEPS)]

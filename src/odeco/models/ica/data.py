@@ -1,0 +1,235 @@
+"""From rows to whitened cumulants: two passes over a source, or one over a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.fitting.stream import StreamPlan
+from odeco.models.ica.solve import Task
+from odeco.models.ica.whitening import Whitening, choose_whitening
+from odeco.moments.base import Together
+from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
+from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows
+from odeco.sources.rows import VECTORS
+from odeco.tensors import ExplicitTensor, SymmetricTensor
+
+Floats = NDArray[np.float64]
+
+# Up to this dimension the k^4 / 24 distinct entries are cheaper to form once than to contract with again and again.
+_EXPLICIT_LIMIT = 24
+# Largest dimension of moments that are kept of a stream: 2,145^2 sums.
+_STREAM_LIMIT = 64
+# Dimension of those moments where there are more channels.
+_STREAM_DIMENSION = 32
+# From here on products of whitened samples are formed in single precision and summed in double: their rounding, about
+# 1e-6, is far below the sampling error n^(-1/2).
+_SINGLE_SAMPLES = 20_000
+# Stretches of time whose covariances are compared, and the samples needed for it.
+_STRETCHES = 100
+_LEAST_SAMPLES = 10_000
+# Whitened samples are kept up to this size.
+_MOST_BYTES = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A task and what leads from its coordinates back to the channels.
+
+    `basis` (d, r') maps the coordinates that were whitened to channels; None where they are the channels.
+    """
+
+    task: Task
+    mean: Floats = field(repr=False)
+    covariance: Floats = field(repr=False)
+    n_passes: int
+    basis: Floats | None = None
+    advice: tuple[str, ...] = ()
+
+    @property
+    def whitening(self) -> Whitening:
+        """How the covariance was whitened."""
+        return self.task.whitening
+
+    def lift(self, vectors: Floats) -> Floats:
+        """Columns of the whitened space as columns of a mixing matrix, (d, .)."""
+        lifted = self.whitening.whitener.unwhiten(vectors)
+        return np.asarray(lifted if self.basis is None else self.basis @ lifted)
+
+    def project(self, vectors: Floats) -> Floats:
+        """Rows that map centred samples to coordinates along the columns of `vectors`, (., d)."""
+        whitener = np.asarray(self.whitening.whitener.matrix)
+        matrix = whitener if self.basis is None else self.basis @ whitener
+        return np.asarray(vectors.T @ matrix.T)
+
+
+def read_source(source: DenseSource, n_components: int | None, noise: str, exact: bool = False) -> Problem:
+    """Pass 1: mean and covariance. Pass 2: the fourth cumulant of whitened samples, and those samples if they fit."""
+    if not source.reiterable:
+        raise ValueError(
+            "two passes over the data are needed, but an iterator can be read only once: pass a function that returns "
+            "a new iterator at each call (or a list of batches), or use partial_fit."
+        )
+    second = SecondMoments(source.n_features, _first_mean(source)).update_all(source)
+    mean, covariance = second.mean, second.covariance
+    advice = size_advice(second.n, source.n_features, n_components)
+    precision = float(np.finfo(source.dtype).eps)
+    k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision, exact)
+    tensor, rows, weights = _second_pass(source, second.n, mean, np.asarray(whitening.whitener.matrix))
+    factor = 1.0
+    if rows is not None:
+        advice += _outlier_advice(rows, weights)
+        factor = dependence(rows)
+    signals = rows is not None and (factor > 1 or has_memory(rows, weights))
+    task = Task(tensor, whitening, k, second.weight / factor, rows, weights, signals)
+    return Problem(task, mean, covariance, 2, None, advice)
+
+
+def _second_pass(
+    source: DenseSource, n: int, mean: Floats, matrix: Floats
+) -> tuple[SymmetricTensor, NDArray[np.floating] | None, Floats | None]:
+    """The cumulant of whitened samples, explicit while it is small; the samples (r, n) if they fit; their weights."""
+    r = matrix.shape[1]
+    keep = 4 * n * r <= _MOST_BYTES and not isinstance(source, OutOfCoreRows)
+    if not keep:
+        if r > _STREAM_LIMIT:
+            raise ValueError(f"{r} components of {n} samples need too much memory: use at most {_STREAM_LIMIT}.")
+        return ExplicitTensor(FourthMoments(matrix, mean).update_all(source).cumulant()), None, None
+    rows = np.empty((r, n), dtype=np.float32 if n >= _SINGLE_SAMPLES else np.float64)
+    weights, weighted, low = np.ones(n), False, 0
+    for batch in source:
+        block = slice(low, low + len(batch))
+        _whiten_into(rows[:, block], batch, matrix, mean)
+        if batch.weights is not None:
+            weights[block], weighted = batch.weights, True
+        low += len(batch)
+    given = weights if weighted else None
+    if r <= _EXPLICIT_LIMIT:
+        return ExplicitTensor(centred_cumulant(rows, given)), rows, given
+    return CumulantTensor(rows, given), rows, given
+
+
+def _whiten_into(out: NDArray[np.floating], batch: DenseBatch, matrix: Floats, mean: Floats) -> None:
+    """``matrix.T @ (rows - mean).T`` (r, m): centred in the precision of the data, mapped in that of `out`."""
+    turn, origin = matrix.T.astype(out.dtype), mean.astype(batch.rows.dtype)
+    for low in range(0, len(batch), 2048):  # the copy stays in cache
+        out[:, low : low + 2048] = turn @ (batch.rows[low : low + 2048] - origin).astype(out.dtype, copy=False).T
+
+
+def size_advice(n_samples: int, n_features: int, n_components: int | None) -> tuple[str, ...]:
+    """Raise where there are fewer samples than sources were asked for; advise where all dimensions are whitened."""
+    if n_components is not None and n_samples <= n_components:
+        raise ValueError(
+            f"n_samples={n_samples} is not larger than n_components={n_components}: use more samples or fewer sources."
+        )
+    if n_components is None and n_samples <= n_features:
+        return (
+            f"n_samples={n_samples} is not larger than n_features={n_features}, and every dimension that the samples "
+            "span was taken for a source: give n_components, much smaller than the number of samples.",
+        )
+    return ()
+
+
+def _first_mean(source: DenseSource) -> Floats:
+    """The mean of the first batch: near enough to the mean for sums about it to keep their digits."""
+    return np.asarray(first_rows(source, 1024).rows.mean(axis=0, dtype=np.float64))
+
+
+def _outlier_advice(rows: NDArray[np.floating], weights: Floats | None) -> tuple[str, ...]:
+    """Whether one sample carries the fourth moments."""
+    radii = np.einsum("ij,ij->j", rows, rows).astype(np.float64)
+    fourth = radii * radii if weights is None else weights * radii * radii
+    share = float(fourth.max() / (fourth.sum() or 1.0))
+    if share < 0.25 or fourth.size < 50:  # among few samples one may well carry a quarter
+        return ()
+    return (
+        f"sample {int(np.argmax(fourth))} alone carries {100 * share:.0f} % of the fourth moments: if it is an "
+        "outlier, remove or clip it and fit again.",
+    )
+
+
+def dependence(rows: NDArray[np.floating]) -> float:
+    """How many samples in their order carry as much as one independent one: at least 1.
+
+    Samples of signals are neighbours in time. The variance of the covariances of long stretches, against what it would
+    be for independent samples, is the factor by which all sampling variances grow. (Not measured for few samples.)
+    """
+    k, n = rows.shape
+    length = n // _STRETCHES
+    if k == 1 or n < _LEAST_SAMPLES:
+        return 1.0
+    stretches = [rows[:, low : low + length] for low in range(0, length * _STRETCHES, length)]
+    covariances = np.array([part @ part.T for part in stretches], dtype=np.float64) / length
+    squares = rows[:, :: max(length // 100, 1)] ** 2
+    off = ~np.eye(k, dtype=bool)
+    independent = (squares @ squares.T).astype(np.float64)[off] / squares.shape[1]
+    ratio = float((length * covariances.var(axis=0)[off]).mean() / independent.mean())
+    return ratio if ratio > 1.25 else 1.0  # 100 stretches of one pair know it to 14 %
+
+
+def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
+    """Whether samples are correlated with the ones before: more than a tenth, and beyond chance.
+
+    Equal neighbours are one sample given twice, and samples of weight 0 are not there.
+    """
+    part = rows[:, : min(rows.shape[1], _LEAST_SAMPLES)].astype(np.float64)
+    if weights is not None:
+        part = part[:, weights[: part.shape[1]] > 0]
+    part = part[:, np.append(True, (part[:, 1:] != part[:, :-1]).any(axis=0))]
+    squares = np.einsum("ij,ij->i", part[:, 1:], part[:, :-1]) ** 2 / np.einsum("ij,ij->i", part, part) ** 2
+    # Independent samples have squared correlations of 1/n in the mean; five standard deviations of it.
+    return bool(squares.mean() > max(0.01, (1 + 5 * np.sqrt(2 / part.shape[0])) / part.shape[1]))
+
+
+class StreamedChannels(Together):
+    """Second moments of all channels, and fourth moments on a basis (d, r) of them; `precision` is that of the data."""
+
+    _parts: ClassVar[tuple[str, ...]] = ("second", "fourth")
+    _on: ClassVar[tuple[str, ...]] = ("basis", "shift", "precision")
+
+    def __init__(self, basis: Floats, shift: Floats, precision: float) -> None:
+        self.precision = precision
+        self.second, self.fourth = SecondMoments(len(basis), shift), FourthMoments(basis, shift)
+
+    @property
+    def basis(self) -> Floats:
+        """(d, r)"""
+        return np.asarray(self.fourth.basis, dtype=np.float64)
+
+    @property
+    def shift(self) -> Floats:
+        """(d,)"""
+        return self.second.shift
+
+    def problem(self, n_components: int | None, noise: str, exact: bool = False) -> Problem:
+        """The task that the samples so far pose."""
+        second, fourth = self.second, self.fourth
+        n_features, dimension = self.basis.shape
+        advice = size_advice(second.n, n_features, n_components)
+        whole = dimension == n_features
+        inner, centre = (second.covariance, second.mean) if whole else (fourth.covariance, fourth.mean)
+        k, whitening = choose_whitening(centre, inner, second.weight, n_components, noise, self.precision, exact)
+        tensor = ExplicitTensor(np.ascontiguousarray(fourth.cumulant(np.asarray(whitening.whitener.matrix))))
+        task = Task(tensor, whitening, k, second.weight)
+        return Problem(task, second.mean, second.covariance, 1, None if whole else self.basis, advice)
+
+
+def channel_plan(n_features: int, n_components: int | None) -> StreamPlan[DenseBatch, StreamedChannels]:
+    """How samples of channels are taken in chunks: the first tell where moments are taken about and, for more than 32
+    channels, the principal directions in which they are taken.
+    """
+    dimension = min(n_features, max(n_components or 0, _STREAM_DIMENSION))
+    if dimension > _STREAM_LIMIT:
+        raise ValueError(f"partial_fit takes at most {_STREAM_LIMIT} components, got n_components={n_components}.")
+
+    def learn(first: DenseBatch, rng: np.random.Generator) -> StreamedChannels:
+        rows = np.asarray(first.rows, dtype=np.float64)
+        basis = np.eye(n_features)
+        if dimension < n_features:
+            basis = np.linalg.eigh(np.cov(rows.T, bias=True))[1][:, ::-1][:, :dimension]
+        return StreamedChannels(basis, rows.mean(axis=0), float(np.finfo(first.rows.dtype).eps))
+
+    return StreamPlan(VECTORS, max(1000, 10 * n_features), learn)

@@ -1,0 +1,328 @@
+"""Independent component analysis that Gaussian noise does not bias (section 3.2.3 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from odeco._random import RandomState, as_generator
+from odeco.diagnostics import Diagnostics, warn_all
+from odeco.fitting.estimator import MomentEstimator, vector_chunks
+from odeco.fitting.stream import StreamPlan
+from odeco.models.ica.data import Problem, StreamedChannels, channel_plan, read_source
+from odeco.models.ica.solve import Solution, solve
+from odeco.models.lazy import by_rows, take_names
+from odeco.sources.counts import check_weights
+from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
+from odeco.sources.kinds import fitted_by
+from odeco.sources.scale import check_magnitude
+from odeco.sources.values import number_array, number_block
+
+Floats = NDArray[np.float64]
+
+_REFINE = ("auto", "least-squares", "likelihood", None)
+_NOISE = ("auto", "isotropic", "general")
+_ESTIMATE = ("inverse", "sinr")
+_FEW_FEATURES = 24
+
+
+class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Independent components of ``x = mixing_ @ h + z``, z Gaussian noise of any covariance.
+
+    The fourth cumulant of x does not see z (Theorem 3.4): its decomposition is consistent under noise where FastICA
+    and likelihood methods are biased. Products of the sources' scores, which noise does not bias either, then make it
+    as efficient as the likelihood of the sources' true densities would be, with noise and without.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Number of sources k; None takes the rank of the data.
+    noise : {"auto", "isotropic", "general"}
+        "isotropic": equal variance in all channels; it is estimated from the d - k smallest eigenvalues and taken out,
+        so it needs d > k. "general": any covariance, also none. "auto": isotropic where those eigenvalues are equal
+        up to sampling and the others exceed them (one alone is taken to be, but not with ``refine=None``).
+    method, method_options : str, mapping or None
+        The decomposer of the cumulant, any method of `odeco.decompose` that takes order 4, and its options.
+    refine : {"auto", "least-squares", "likelihood"} or None
+        None: the paper's estimate, the orthogonal decomposition of the whitened cumulant; where the noise is not known
+        to be isotropic a slice of the cumulant itself whitens it, so that no Gaussian noise biases it.
+        "least-squares": components fitted to the cumulant, not biased either. "likelihood": estimated
+        scores of the sources, consistent without noise or with isotropic noise (d > k). "auto": scores as well, in a
+        form that no Gaussian noise biases, together with the least-squares fit where that is the more certain. For
+        signals (samples that depend on their neighbours) and sources that are loud together both use fixed functions
+        and orthogonal components, for signals blended with the least-squares fit by what sampling error explains.
+    estimate : {"inverse", "sinr"}
+        What `transform` gives: ``components_``, the pseudoinverse of the mixing, free of crosstalk; or
+        ``sinr_components_``, which trade crosstalk for noise at the best signal-to-interference-and-noise ratio.
+    max_iter, tol : int, float
+        Cap on the steps of "likelihood" and "auto"; largest crosstalk removed by a step at which they stop (what it
+        leaves is the square).
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    mixing_ : (n_features, k)
+        Columns for sources of unit variance, largest |kurtosis| first; the entry of largest magnitude is positive.
+    components_ : (k, n_features)
+        ``pinv(mixing_)``.
+    sinr_components_ : (k, n_features)
+        ``mixing_' @ pinv(covariance_)``: the best linear estimate of unit-variance sources.
+    mean_ : (n_features,)
+    kurtosis_ : (k,)
+        Excess kurtosis of the sources, sign included.
+    noise_covariance_ : (n_features, n_features)
+        ``covariance_ = mixing_ @ mixing_' + noise_covariance_`` (up to sampling error with isotropic noise, and where
+        the noise was found to be negligible: 0 then).
+    covariance_ : (n_features, n_features)
+    whitening_ : (k, n_features)
+        Maps centred samples to the white coordinates that were decomposed.
+    n_iter_ : int
+        Iterations of the decomposition and of all refinements.
+    diagnostics_ : Diagnostics
+        ``details``: "noise_model", "noise_variance", "conventional" (see Notes), "identifiable" (a flag per source),
+        "kurtosis_floor", "effective_samples" (fewer than given where neighbours depend on each other, as in signals),
+        "likelihood_share" (per source, how much of the certainty of no noise was used: 1 where noise is negligible),
+        "noise_statistic" (about 1 without noise), "magnitude_correlation" (of the sources; about 0 if independent).
+
+    Notes
+    -----
+    With d > k and isotropic noise, variances, kurtosis and noise are identified. Otherwise (d = k in particular) a
+    Gaussian part of a source cannot be told from noise: mixing directions are identified, scales are not. The
+    convention then gives the noise the least that leaves its covariance positive semidefinite when all sources keep
+    the same share of their output's variance; ``diagnostics_.details["conventional"]`` is True.
+
+    A source whose kurtosis is within sampling error of 0 is reported, not trusted: its direction is arbitrary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco.models.ica.estimator import ICA
+    >>> rng = np.random.default_rng(0)
+    >>> h = np.column_stack([rng.uniform(-1, 1, 20000), rng.laplace(size=20000)])
+    >>> x = h @ np.array([[1.0, 0.5], [0.2, 1.0]]) + 0.1 * rng.standard_normal((20000, 2))
+    >>> ica = ICA(random_state=0).fit(x)
+    >>> np.sign(ica.kurtosis_).tolist()  # heavy tails first, then light ones
+    [1.0, -1.0]
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        noise: str = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        refine: str | None = "auto",
+        estimate: str = "inverse",
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.method = method
+        self.method_options = method_options
+        self.refine = refine
+        self.estimate = estimate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or DataFrame, or batches of one
+            Batches: a list of arrays, a function that returns a new iterator over arrays, or an
+            `odeco.sources.dense.DenseSource`; read twice. float32 stays float32.
+        y : ignored
+        sample_weight : (n_samples,) array, optional
+        """
+        self._check_parameters()
+        if is_matrix(X):
+            X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
+            if sample_weight is not None:
+                sample_weight = check_weights(sample_weight, X.shape[0])
+        source = as_dense_source(fitted_by(self, X), sample_weight=sample_weight)
+        take_names(self, X)
+        self.n_features_in_ = source.n_features
+        self._forget_stream()
+        with _blas_threads(source.n_features):
+            self._solve(read_source(source, self.n_components, self.noise, self.refine is None), self.refine)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add a chunk of samples and fit to all seen so far (since the first call, or the first after `fit`).
+
+        Only moments are kept, so the result does not depend on the chunks and is the moment estimate (least squares
+        included); likelihood steps need the samples. More than 32 channels are projected on principal directions of the
+        first max(1000, 10 n_features) samples; while there are fewer, `diagnostics_` advises but nothing warns.
+        """
+        self._check_parameters()
+        self._add_chunks(X, sample_weight=sample_weight)
+        with _blas_threads(self.n_features_in_):
+            return self._read_moments()
+
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[DenseBatch]:
+        return vector_chunks(self, X, sample_weight, reset=reset)
+
+    def _plan(self) -> StreamPlan[DenseBatch, StreamedChannels]:
+        return channel_plan(self.n_features_in_, self.n_components)
+
+    def _read_moments(self) -> Self:
+        """The estimate of all samples that the stream has seen."""
+        problem = self._stream.read(self._plan()).problem(self.n_components, self.noise, self.refine is None)
+        self._solve(problem, self.refine, warn=self._stream.started)
+        return self
+
+    @by_rows("shares")
+    def transform(self, X: Any) -> Floats:
+        """Sources of new samples: ``(X - mean_) @ components_.T``, or with ``sinr_components_`` (see `estimate`)."""
+        check_is_fitted(self)
+        rows = check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=False))
+        matrix = self.components_ if self.estimate == "inverse" else self.sinr_components_
+        dtype = rows.dtype
+        return np.asarray((rows - self.mean_.astype(dtype)) @ matrix.T.astype(dtype))
+
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """Samples of given sources, without noise: ``X @ mixing_.T + mean_``."""
+        check_is_fitted(self)
+        sources = number_array(X)
+        if sources.ndim != 2 or sources.shape[1] != self.mixing_.shape[1]:
+            raise ValueError(f"X must have shape (n, {self.mixing_.shape[1]}), got {sources.shape}.")
+        return np.asarray(sources @ self.mixing_.T + self.mean_)
+
+    def sample(self, n_samples: int = 1) -> tuple[Floats, Floats]:
+        """Draw samples with the fitted moments up to order four; returns (X, sources).
+
+        The model says nothing of the sources beyond their kurtosis: light tails are drawn as a sign plus a Gaussian,
+        heavy ones as a Gaussian that is often zero.
+        """
+        check_is_fitted(self)
+        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
+        rng = as_generator(self.random_state)
+        shape = (int(n_samples), self.kurtosis_.size)
+        gaussian = rng.standard_normal(shape)
+        share = np.sqrt(np.clip(-self.kurtosis_ / 2, 0, 1))  # -2 a^4 for a sign of variance a^2
+        light = np.sqrt(share) * rng.choice([-1.0, 1.0], shape) + np.sqrt(1 - share) * gaussian
+        present = 3 / (3 + np.maximum(self.kurtosis_, 0))  # 3 / p - 3 for a Gaussian that is there with probability p
+        heavy = gaussian * (rng.random(shape) < present) / np.sqrt(present)
+        sources = np.where(self.kurtosis_ < 0, light, heavy)
+        values, vectors = np.linalg.eigh(self.noise_covariance_)
+        noise = rng.standard_normal((shape[0], values.size)) * np.sqrt(np.maximum(values, 0)) @ vectors.T
+        return self.inverse_transform(sources) + noise, sources
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _check_parameters(self) -> None:
+        self._decomposer()
+        for name, allowed in (("noise", _NOISE), ("refine", _REFINE), ("estimate", _ESTIMATE)):
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, str)) or value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        k = self.n_components
+        if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+            raise ValueError(f"n_components must be None or a positive integer, got {k!r}.")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
+        if not (isinstance(self.tol, (int, float, np.number)) and self.tol > 0):
+            raise ValueError(f"tol must be a positive number, got {self.tol!r}.")
+
+    def _solve(self, problem: Problem, refine: str | None, *, warn: bool = True) -> None:
+        rng = as_generator(self.random_state)
+        solution = solve(problem.task, refine, rng, int(self.max_iter), float(self.tol), self._decomposer())
+        mixing = problem.lift(solution.refined.vectors)
+        largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
+        self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)
+        self.components_ = np.linalg.pinv(self.mixing_)
+        self.mean_, self.covariance_ = problem.mean, problem.covariance
+        self.sinr_components_ = self.mixing_.T @ np.linalg.pinv(problem.covariance, hermitian=True)
+        self.kurtosis_ = solution.kurtosis
+        variance = problem.whitening.noise_variance
+        if problem.whitening.noise_model == "isotropic":
+            self.noise_covariance_ = variance * np.eye(mixing.shape[0])
+        elif solution.refined.noiseless:
+            self.noise_covariance_ = np.zeros_like(problem.covariance)
+        else:
+            self.noise_covariance_ = problem.covariance - self.mixing_ @ self.mixing_.T
+        self.whitening_ = problem.project(np.linalg.qr(solution.refined.vectors)[0])
+        self.n_iter_ = solution.refined.n_iter
+        self.diagnostics_ = _diagnose(problem, solution)
+        if warn:
+            warn_all(self.diagnostics_)
+
+
+def _blas_threads(n_features: int) -> AbstractContextManager[None]:
+    """One BLAS thread where products are small: waking others costs more than they do."""
+    from odeco.kernels.threads import single_threaded_blas
+
+    return single_threaded_blas() if n_features <= _FEW_FEATURES else nullcontext()
+
+
+def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
+    whitening, k = problem.whitening, solution.kurtosis.size
+    spectrum = np.asarray(whitening.whitener.spectrum, dtype=np.float64)
+    refined = solution.refined
+    below = int(np.count_nonzero(~solution.identifiable))
+    suggested = whitening.suggested if 0 < whitening.suggested < whitening.rank else k - below
+    return Diagnostics(
+        n_components=k,
+        spectrum=spectrum,
+        gap=float(1 - spectrum[k] / spectrum[k - 1]) if whitening.rank > k else 1.0,
+        condition=float(spectrum[0] / spectrum[k - 1]),
+        residual=solution.residual,
+        suggested_components=suggested,
+        method=refined.method,
+        n_passes=problem.n_passes,
+        advice=(
+            *_kurtosis_advice(solution, whitening.most_sources),
+            *whitening.advice,
+            *problem.advice,
+            *solution.advice,
+        ),
+        details={
+            "noise_model": whitening.noise_model,
+            "noise_variance": whitening.noise_variance,
+            "conventional": whitening.noise_model == "general",
+            "rank": whitening.rank,
+            "effective_samples": problem.task.n_samples,
+            "identifiable": solution.identifiable,
+            "kurtosis_floor": solution.kurtosis_floor,
+            "likelihood_share": refined.shares,
+            "noise_statistic": refined.noise_statistic,
+            "magnitude_correlation": solution.magnitude_correlation,
+        },
+    )
+
+
+def _kurtosis_advice(solution: Solution, most_sources: int | None) -> tuple[str, ...]:
+    """`most_sources`: what the advice of the whitening says already."""
+    weak = np.flatnonzero(~solution.identifiable)
+    floor = f"{solution.kurtosis_floor:.2g}"
+    if weak.size == 0 or weak.size == solution.kurtosis.size - (most_sources or solution.kurtosis.size):
+        return ()
+    if weak.size == solution.kurtosis.size:
+        return (
+            f"no source has an excess kurtosis beyond sampling error ({floor}): the data look Gaussian, and Gaussian "
+            "sources cannot be separated. Use more samples; the columns of mixing_ are arbitrary.",
+        )
+    return (
+        f"{weak.size} of {solution.kurtosis.size} sources have an excess kurtosis within sampling error ({floor}) and "
+        f"are not identified: {weak.tolist()}. Their columns of mixing_ are arbitrary in the space that the others "
+        "leave; lower n_components or use more samples.",
+    )

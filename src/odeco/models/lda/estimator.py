@@ -1,0 +1,202 @@
+"""Latent Dirichlet allocation by the method of moments (Theorem 3.5), polished by a few sweeps of CVB0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState
+from odeco.completion import completion, infer_proportions
+from odeco.models.lazy import by_rows
+from odeco.models.topics.estimator import TopicEstimator
+from odeco.models.topics.theorem import (
+    UNIDENTIFIED_ALPHA0,
+    BasisMoments,
+    TopicEstimate,
+    search_alpha0,
+    topics_at,
+)
+from odeco.refinement.lda import refine_lda
+from odeco.refinement.loop import Trace
+from odeco.sources import Source
+from odeco.sources.arrays import ArraySource
+
+Floats = NDArray[np.float64]
+
+REFINEMENTS = {"auto": "cvb0", "cvb0": "cvb0", "vb": "vb", "map": "map"}
+_UNIDENTIFIED = (
+    f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was used. "
+    "Give alpha0 where you know it, or refine, which estimates alpha_ anew."
+)
+
+
+class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: ignore[misc]
+    """Topics of documents, each document a mixture of them.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics k.
+    alpha0 : float or "auto"
+        Sum of the Dirichlet parameters: small for documents of few topics. "auto" takes the value at which the third
+        moment is closest to the form of Theorem 3.5; it costs no further pass over the data. Where the moments do not
+        identify it, 1 is taken and `diagnostics_` says so.
+    refine : {"auto", "cvb0", "vb", "map", None}
+        What polishes the moment estimate: "auto" is CVB0; None keeps the paper's pure estimate.
+    eta : float
+        Dirichlet parameter of words in a topic, used by the refinement.
+    max_iter : int
+        Sweeps of the refinement at most.
+    tol : float
+        Gain, in nats per held-out word (or of the objective per word), below which the refinement stops.
+    word_scale : "auto" or float
+        Words are scaled by frequency ** -word_scale before whitening. "auto": 1/2 where a pilot sample shows all
+        components above the noise at that scale, 1/4 elsewhere.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    document_weights : {"auto", "equal", "length"}
+        What a document counts in the moments, beside `sample_weight`. "equal": one each, as in the paper. "length":
+        long ones more, which tell more; biased where lengths go with topics. "auto": "equal" for the paper's estimate
+        (``refine=None``), "length" where a refinement follows, which leaves that bias behind.
+    basis_size : int
+        Documents from which `partial_fit` learns its basis.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    components_ : (k, d)
+        Word probabilities of each topic, rows on the simplex, largest topic first.
+    alpha_ : (k,)
+        Dirichlet parameters.
+    alpha0_ : float
+        Their sum.
+    eta_ : float
+        The parameter the refinement ended with.
+    n_iter_ : int
+        Sweeps of the refinement.
+    diagnostics_ : Diagnostics
+    n_features_in_ : int
+    """
+
+    _refinements = (*REFINEMENTS, None)
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha0: float | str = "auto",
+        refine: str | None = "auto",
+        eta: float = 0.05,
+        max_iter: int = 15,
+        tol: float = 4e-3,
+        word_scale: float | str = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        document_weights: str = "auto",
+        basis_size: int = 5000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha0 = alpha0
+        self.refine = refine
+        self.eta = eta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.word_scale = word_scale
+        self.method = method
+        self.method_options = method_options
+        self.document_weights = document_weights
+        self.basis_size = basis_size
+        self.random_state = random_state
+
+    def _placeholders(self, topics: Floats) -> None:
+        self.components_ = topics
+        self.alpha_ = np.full(self.n_components, UNIDENTIFIED_ALPHA0 / self.n_components)
+        self.alpha0_, self.eta_, self.n_iter_ = UNIDENTIFIED_ALPHA0, self.eta, 0
+
+    def _estimate(
+        self, basis: BasisMoments, rng: np.random.Generator
+    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
+        """Topics at the given alpha0, or at the one that the residual points to."""
+        if self.alpha0 != "auto":
+            if isinstance(self.alpha0, str) or not 0 < self.alpha0 < np.inf:
+                raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
+            estimate = topics_at(basis, float(self.alpha0), rng, self._decomposer())
+            return estimate, [], {"alpha0_total": estimate.raw_total * estimate.alpha0}
+        search = search_alpha0(basis, self._decomposer())
+        estimate = topics_at(basis, search.alpha0, rng, self._decomposer())
+        details = {
+            "alpha0_total": estimate.raw_total * estimate.alpha0,
+            "alpha0_curve": search.curve,
+            "alpha0_identified": search.identified,
+        }
+        return estimate, [] if search.identified else [_UNIDENTIFIED], details
+
+    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
+        """Refine the topics; where the moments do not know alpha the sweeps use 1/k for every topic."""
+        refined = refine_lda(
+            source.whole() if isinstance(source, ArraySource) else source,
+            topics,
+            self.alpha_ if details.get("alpha0_identified", True) else None,
+            method=REFINEMENTS[str(self.refine)],
+            eta=self.eta,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=rng,
+        )
+        order = np.argsort(-refined.alpha, kind="stable")
+        self.components_, self.alpha_ = refined.topics[order], refined.alpha[order]
+        self.alpha0_ = float(self.alpha_.sum())
+        self.eta_ = refined.eta
+        self.n_iter_ = refined.n_iter
+        return refined.trace
+
+    def _steps_taken(self) -> str:
+        return f"{self.n_iter_} sweeps of {REFINEMENTS[str(self.refine)]}"
+
+    def _set(self, estimate: TopicEstimate) -> None:
+        self.components_ = estimate.topics
+        self.alpha_ = estimate.weights * estimate.alpha0
+        self.alpha0_ = estimate.alpha0
+        self.eta_ = self.eta
+        self.n_iter_ = 0
+
+    @by_rows("shares")
+    def transform(self, X: Any) -> Floats:
+        """Topic proportions of documents, rows summing to 1; each document by itself, whatever its batch-mates."""
+        batch = self._counts(X)
+        return infer_proportions(batch.counts, self.components_, self.alpha_)
+
+    def perplexity(self, X: Any, *, random_state: RandomState = 0) -> float:
+        """Document-completion perplexity: exp of minus the mean log probability of held-out words.
+
+        A fair coin sends each word of a document to the half that is seen, from which the proportions are inferred, or
+        to the half that is scored. The seed of the coin is fixed, so that models can be compared.
+        """
+        batch = self._counts(X)
+        found = completion(batch.counts, self.components_, self.alpha_, random_state=random_state)
+        if not found.n_words:
+            raise ValueError("X has no words to score once each is seen or held out: give longer documents, or more.")
+        return found.perplexity
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log probability of a held-out word, ``-log(perplexity(X))``: larger is better.
+
+        Not the variational bound of other libraries: that mixes the quality of topics with that of an approximation.
+        """
+        return -float(np.log(self.perplexity(X)))
+
+    def sample(self, n_samples: int = 1, *, mean_length: float = 60.0) -> tuple[Any, Floats]:
+        """Draw documents: counts (n, d) as CSR and their topic proportions (n, k)."""
+        from odeco.simulate import lda_documents
+
+        check_is_fitted(self)
+        drawn = lda_documents(
+            n_samples, self.components_, self.alpha_, mean_length=mean_length, random_state=self.random_state
+        )
+        return drawn.counts, drawn.proportions

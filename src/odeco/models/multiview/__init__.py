@@ -1,0 +1,1 @@
+"""Mixtures seen in several views."""

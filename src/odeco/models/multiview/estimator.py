@@ -1,0 +1,402 @@
+"""Mixtures seen in three or more views that are independent given the component (section 3.3, Theorem 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from odeco._random import RandomState, as_generator, draw_counts
+from odeco.diagnostics import Diagnostics
+from odeco.exceptions import MomentError
+from odeco.fitting.stream import StreamPlan
+from odeco.kernels.threads import single_threaded_blas, sum_batches
+from odeco.models.mixture_base import MixtureEstimator, check_choice, check_enough, check_integer, check_number
+from odeco.models.multiview.fallback import clusters_as_components
+from odeco.models.multiview.likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
+from odeco.models.multiview.moments import ViewSolution, column_scale, solve_columns
+from odeco.models.multiview.stream import StreamedViews, look_at, view_plan
+from odeco.moments.views import ColumnSums
+from odeco.refinement.loop import Trace
+from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
+from odeco.sources.kinds import fitted_by
+from odeco.sources.views import ViewBatch, ViewSource, as_view_batch, as_view_source, is_views
+from odeco.theory import coherence
+
+Floats = NDArray[np.float64]
+
+_REFINE = ("auto", "em", "one-step", "least-squares", None)
+_DOUBTFUL_RESIDUAL = 0.5  # of the tensor's norm: as much noise as signal
+
+
+class MultiViewMixture(MixtureEstimator):
+    """A mixture whose samples are seen in three or more views, independent of one another given the component.
+
+    Views may differ in dimension and kind: dense or sparse, counts or measurements. The moments need the conditional
+    means alone (Theorem 3.6, in the affine form: means of each view affinely independent, so d_t >= k - 1). More than
+    three views are joined to three groups. `predict`, `predict_proba`, `score` and the refinement need likelihoods,
+    which the moments do not: see `likelihood`.
+
+    Parameters
+    ----------
+    n_components : int
+        k.
+    likelihood : "auto", str, or a list with one for each view
+        What is assumed of a view given the component, columns independent of each other: "gaussian" (a mean and a
+        variance for every column and component), "bernoulli", "poisson", "multinomial" (rows of counts given their
+        sum; one-hot rows are categories). "auto" looks at the values: one-hot rows multinomial, other 0/1 values
+        Bernoulli, other counts multinomial where sparse and Poisson where dense, everything else Gaussian.
+        `likelihoods_` holds what was taken.
+    refine : {"auto", "em", "one-step", "least-squares", None}
+        "least-squares" fits the cross moments of the views, from the paper's estimate, and assumes no likelihood.
+        "auto", "em" go on with EM to convergence; "one-step" with one step of it. None: the paper's estimate alone.
+        Without EM, variances for `predict` are pooled over the components.
+    smoothing : float
+        Pseudo-count of each word, outcome or event in every component during EM.
+    max_iter, tol : int, float
+        EM steps at most; gain of the objective per sample below which they end.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    basis_size : int
+        Samples from which `partial_fit` learns its directions.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_ : (k,)
+        Largest first.
+    means_ : list of (k, d_t)
+        Conditional means of every view; expected counts for views of counts.
+    variances_ : list of (k, d_t), None for views that are not Gaussian
+    likelihoods_ : tuple of str
+    groups_ : three tuples of views
+    n_iter_, converged_, lower_bound_
+        EM steps, whether they ended by `tol`, and the objective per sample.
+    diagnostics_ : Diagnostics
+        Among the details: the coherence of each view's means (Proposition 3.2), between rank / d_t and 1, which is
+        large where a component is told by few columns; and the condition of each view's means.
+    n_features_in_ : int
+        Columns of all views together.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        likelihood: str | Sequence[str] = "auto",
+        refine: str | None = "auto",
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        basis_size: int = 5000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.likelihood = likelihood
+        self.refine = refine
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.method = method
+        self.method_options = method_options
+        self.basis_size = basis_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to views.
+
+        Parameters
+        ----------
+        X : list [X1, X2, X3, ...] of arrays, sparse matrices or DataFrames with the same rows, or batches of such lists
+            Batches: a list of lists, or a function that returns a new iterator over lists at each call. A list of Dask
+            collections with the same chunks of rows, or ``from_spark(frame, ["first", "second", "third"])``.
+        y : ignored
+        sample_weight : (n,) array, optional
+        """
+        self._check_parameters()
+        self._forget_stream()
+        source = as_view_source(fitted_by(self, X), sample_weight)
+        if not source.reiterable:
+            raise ValueError(
+                "several passes over the data are needed, but an iterator can be read only once: pass a function that "
+                "returns a new iterator at each call, or use partial_fit."
+            )
+        self._open_views(source.widths)
+        with single_threaded_blas():  # threads share the batches; all that is not one is small
+            return self._fit_source(source)
+
+    def _fit_source(self, source: ViewSource) -> Self:
+        columns, kinds = _look(source)
+        check_enough(columns.n, self.n_components)
+        model = view_model(kinds.choose(self.likelihood), columns, self.smoothing)
+        rng = as_generator(self.random_state)
+        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
+        counts, polish = kinds.whole.tolist(), self.refine is not None
+        try:
+            solution = solve_columns(
+                source,
+                columns,
+                self.n_components,
+                rng,
+                method=self._decomposer(),
+                counts=counts,
+                polish=polish,
+            )
+        except MomentError as error:
+            if steps == 0:
+                raise
+            return self._fit_without_moments(source, columns, kinds, model, str(error), rng, steps)
+        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
+        trace = None
+        if steps:
+            parameters, trace = self._polish(source, em_start(parameters, model), model, steps)
+        self._set(parameters, model, kinds, trace)
+        self._finish(self._describe(solution, model, clipped, trace))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add a chunk of samples (a list of views) and fit to all seen so far; memory does not grow with them.
+
+        Only moments are kept, so chunks do not matter and the result is the moment estimate, least squares included
+        unless `refine` is None (EM would need the samples). Their directions, 2 k + 10 of them, come from the first
+        `basis_size` samples; views with fewer columns are kept whole.
+        """
+        self._check_parameters()
+        with single_threaded_blas():
+            self._add_chunks(X, sample_weight=sample_weight)
+            return self._read_moments()
+
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[ViewBatch]:
+        if not is_views(X):
+            source = as_view_source(X, sample_weight)
+            self._take_widths(source.widths, reset=reset)
+            yield from source
+            return
+        batch = as_view_batch(X if sample_weight is None else (list(X), sample_weight))
+        self._take_widths(batch.widths, reset=reset)
+        yield batch
+
+    def _take_widths(self, widths: tuple[int, ...], *, reset: bool) -> None:
+        if reset:
+            self._open_views(widths)
+        _check_widths(widths, self.view_widths_)
+
+    def _plan(self) -> StreamPlan[ViewBatch, StreamedViews]:
+        return view_plan(self.n_components, int(self.basis_size))
+
+    def _read_moments(self) -> Self:
+        """The estimate of all samples that the stream has seen."""
+        plan, rng = self._plan(), np.random.default_rng(self._stream.seed)
+        found = self._stream.read(plan) if self._stream.started else self._stream.held(plan)
+        look = found.look if isinstance(found, StreamedViews) else look_at(found)
+        model = view_model(look.kinds.choose(self.likelihood), look.columns, self.smoothing)
+        try:
+            check_enough(look.columns.n, self.n_components)
+            solution = self._solve(found, look, rng)
+        except ValueError as error:  # MomentError is one
+            return self._wait(look, model, str(error))
+        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
+        self._set(parameters, model, look.kinds, None)
+        self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
+        return self
+
+    def _solve(self, found: StreamedViews | ViewBatch, look: ViewLook, rng: np.random.Generator) -> ViewSolution:
+        """From the sums, or from the samples as long as they are held."""
+        polish = self.refine is not None
+        if isinstance(found, StreamedViews):
+            return found.solve(self.n_components, rng, self._decomposer(), polish=polish)
+        source = ViewSource(lambda: [found])
+        counts = look.kinds.whole.tolist()
+        return solve_columns(
+            source,
+            look.columns,
+            self.n_components,
+            rng,
+            method=self._decomposer(),
+            counts=counts,
+            polish=polish,
+        )
+
+    def _wait(self, look: ViewLook, model: ViewModel, error: str) -> Self:
+        """Column means for all components until there are samples enough, and words that say so."""
+        k = self.n_components
+        means = [np.tile(mean, (k, 1)) for mean in look.columns.means]
+        parameters, _ = within_range(np.full(k, 1 / k), means, look.columns.variances, model)
+        self._set(parameters, model, look.kinds, None)
+        advice = (f"the samples so far do not determine the components yet: {error}",)
+        self._finish(_without_moments(k, "none yet", advice, {}), warn=False)
+        return self
+
+    def _fit_without_moments(
+        self,
+        source: ViewSource,
+        columns: ColumnSums,
+        kinds: ViewKinds,
+        model: ViewModel,
+        error: str,
+        rng: np.random.Generator,
+        steps: int,
+    ) -> Self:
+        """EM from clusters of some samples, and say why."""
+        start = clusters_as_components(source, columns, self.n_components, model, rng)
+        parameters, trace = self._polish(source, em_start(start, model), model, steps)
+        self._set(parameters, model, kinds, trace)
+        text = f"the moments could not be used ({error}) EM started from k-means clusters: try other seeds."
+        method = f"k-means clusters, then {trace.n_iter} EM steps"
+        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}))
+        return self
+
+    def _polish(
+        self, source: ViewSource, start: ViewParameters, model: ViewModel, steps: int
+    ) -> tuple[ViewParameters, Trace]:
+        refined = refine_views(lambda: source, start, model, max_iter=steps, tol=float(self.tol))
+        return refined.parameters, refined.trace
+
+    def _set(self, parameters: ViewParameters, model: ViewModel, kinds: ViewKinds, trace: Trace | None) -> None:
+        parameters = parameters.ordered(np.argsort(-parameters.weights, kind="stable"))
+        self.weights_, self.means_ = parameters.weights, list(parameters.means)
+        self.variances_ = list(parameters.variances)
+        self.likelihoods_ = model.likelihoods
+        self._model, self._kinds = model, kinds
+        self.n_iter_ = 0 if trace is None else trace.n_iter
+        self.converged_ = trace is not None and trace.converged
+        self.lower_bound_ = float("nan") if trace is None else float(trace.values.max())
+
+    def _describe(
+        self, solution: ViewSolution, model: ViewModel, clipped: float, trace: Trace | None, *, one_pass: bool = False
+    ) -> Diagnostics:
+        k, parts, search = self.n_components, solution.components, solution.search
+        self.groups_ = search.basis.groups
+        values = search.singular_values
+        advice = []
+        suggested = solution.suggested_components
+        if suggested < k:
+            advice.append(
+                f"components that stand out from the sampling noise of the pairs of views: {suggested}, and "
+                f"n_components={k} asks for more. Lower it, or use more samples."
+            )
+        if parts.residual > _DOUBTFUL_RESIDUAL:
+            advice.append(
+                f"the decomposed tensor leaves {parts.residual:.0%} of its norm: the moments are mostly noise. Use "
+                "more samples or fewer components."
+            )
+        method = "moments, least squares" if parts.n_sweeps else "moments"
+        method = f"{method}, one pass" if one_pass else method
+        return Diagnostics(
+            n_components=k,
+            spectrum=parts.spectrum,
+            gap=float(1 - values[k - 1] / values[k - 2]) if 1 < k <= values.size else 1.0,
+            condition=float(parts.spectrum[0] / parts.spectrum[-1]),
+            residual=parts.residual,
+            clipped_mass=clipped,
+            suggested_components=suggested,
+            method=method if trace is None else f"{method}, then {trace.n_iter} EM steps",
+            n_passes=1 if one_pass else solution.n_passes,
+            advice=tuple(advice),
+            details={
+                "refinement": trace,
+                "groups": search.basis.groups,
+                "pivot": parts.pivot,
+                "singular_values": values,
+                "noise": solution.noise,
+                **_view_details(solution, k),
+            },
+        )
+
+    def _open_views(self, widths: tuple[int, ...]) -> None:
+        self.view_widths_, self.n_features_in_ = widths, int(sum(widths))
+
+    def _check_parameters(self) -> None:
+        check_integer("n_components", self.n_components)
+        check_choice("refine", self.refine, _REFINE)
+        self._decomposer()
+        check_integer("max_iter", self.max_iter)
+        check_integer("basis_size", self.basis_size)
+        check_number("tol", self.tol)
+        check_number("smoothing", self.smoothing)
+
+    # What the shell of the mixtures asks for.
+
+    def _clean(self, X: Any) -> Any:
+        if not is_views(X):
+            source = as_view_source(X)
+            _check_widths(source.widths, self.view_widths_)
+            return source
+        batch = as_view_batch(X)
+        _check_widths(batch.widths, self.view_widths_)
+        return batch.pieces()
+
+    def _log_joint(self, clean: Any) -> Floats:
+        parameters = ViewParameters(self.weights_, tuple(self.means_), tuple(self.variances_))
+        return np.vstack([views_log_joint(batch.blocks, parameters, self._model) for batch in clean])
+
+    def _n_parameters(self) -> int:
+        k, total = self.n_components, self.n_components - 1
+        for likelihood, width in zip(self.likelihoods_, self.view_widths_, strict=True):
+            total += k * {"gaussian": 2 * width, "multinomial": width - 1}.get(likelihood, width)
+        return int(total)
+
+    def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> list[Any]:
+        return [self._draw_view(t, labels, rng) for t in range(len(self.means_))]
+
+    def _draw_view(self, t: int, labels: NDArray[np.intp], rng: np.random.Generator) -> Any:
+        mean, likelihood = self.means_[t], self.likelihoods_[t]
+        if likelihood == "gaussian":
+            variance = self.variances_[t]
+            assert variance is not None
+            return mean[labels] + rng.standard_normal((len(labels), mean.shape[1])) * np.sqrt(variance[labels])
+        if likelihood == "bernoulli":
+            return (rng.random((len(labels), mean.shape[1])) < mean[labels]).astype(np.float64)
+        if likelihood == "poisson":
+            return draw_counts(rng, mean[labels]).astype(np.float64)
+        drawn = _draw_words(mean, labels, self._kinds.row_sum(t), rng)
+        return drawn if self._kinds.sparse[t] else drawn.toarray()
+
+
+def _look(source: ViewSource) -> tuple[ColumnSums, ViewKinds]:
+    """The first pass: columns, and what the values are like."""
+    look = sum_batches(source, lambda: ViewLook(source.widths, source.head))
+    return look.columns, look.kinds
+
+
+def _check_widths(found: tuple[int, ...], widths: tuple[int, ...]) -> None:
+    if found != widths:
+        raise ValueError(f"X has views of {found} columns, but MultiViewMixture was fitted on {widths}.")
+
+
+def _view_details(solution: ViewSolution, k: int) -> dict[str, Any]:
+    """Coherence and condition of each view's means, columns of unit variance, about the overall mean."""
+    coherences, conditions = [], []
+    for mean, center, variance in zip(solution.means, solution.columns.means, solution.columns.variances, strict=True):
+        scaled = (mean - center) * column_scale(variance, counts=False) * np.sqrt(solution.weights)[:, None]
+        values = np.linalg.svd(scaled, compute_uv=False)[: max(k - 1, 1)]
+        conditions.append(float(values[0] / values[-1]) if values[-1] > 0 else float("inf"))
+        coherences.append(coherence(scaled) if values[0] > 0 else 1.0)
+    return {"coherence": tuple(coherences), "view_conditions": tuple(conditions)}
+
+
+def _without_moments(k: int, method: str, advice: tuple[str, ...], details: dict[str, Any]) -> Diagnostics:
+    nothing = float("nan")
+    return Diagnostics(k, np.zeros(0), nothing, nothing, nothing, method=method, advice=advice, details=details)
+
+
+def _draw_words(
+    mean: Floats, labels: NDArray[np.intp], row_sum: float | None, rng: np.random.Generator
+) -> sparse.csr_array:
+    """Rows of counts: of the sum that all rows of the fit had, else of Poisson sums with the component's mean."""
+    totals = mean.sum(axis=1)
+    lengths = draw_counts(rng, totals[labels]) if row_sum is None else np.full(len(labels), int(row_sum))
+    words = np.empty(int(lengths.sum()), dtype=np.int64)
+    owners = np.repeat(labels, lengths)
+    for i in range(len(mean)):
+        mine = np.flatnonzero(owners == i)
+        cumulative = np.cumsum(mean[i])
+        places = np.searchsorted(cumulative, rng.random(mine.size) * cumulative[-1], side="right")
+        words[mine] = places.clip(max=mean.shape[1] - 1)
+    rows = np.repeat(np.arange(len(labels)), lengths)
+    return sparse.coo_array((np.ones(words.size), (rows, words)), shape=(len(labels), mean.shape[1])).tocsr()

@@ -1,0 +1,60 @@
+"""The sums of `MultiViewMixture.partial_fit`: a basis from the first samples, then moments on it and nothing else."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+
+from odeco.decomposition import Decomposer
+from odeco.fitting.stream import StreamPlan
+from odeco.models.multiview.likelihoods import ViewLook
+from odeco.models.multiview.moments import BasisSearch, ViewSolution, find_basis, read_solution
+from odeco.moments.base import Together
+from odeco.moments.views import ViewMoments
+from odeco.sources.rows import VIEWS
+from odeco.sources.views import ViewBatch, ViewSource
+
+_SLACK = 10  # directions beyond 2 k: the first samples need not find the range exactly
+
+
+class StreamedViews(Together):
+    """Columns and kinds of the views, and moments on a basis."""
+
+    _parts: ClassVar[tuple[str, ...]] = ("look", "moments")
+    _on: ClassVar[tuple[str, ...]] = ("search",)
+
+    def __init__(self, search: BasisSearch) -> None:
+        self.search = search
+        self.look, self.moments = ViewLook(search.basis.widths), ViewMoments(search.basis)
+
+    def update(self, batch: ViewBatch) -> Self:
+        """Add the samples of a batch."""
+        for piece in batch.pieces():
+            self.look.update(piece)
+        self.moments.update(batch)
+        return self
+
+    def solve(self, n_components: int, rng: np.random.Generator, method: Decomposer, *, polish: bool) -> ViewSolution:
+        """The estimate from all samples so far."""
+        columns = self.look.columns
+        return read_solution(columns, self.moments, self.search, n_components, rng, method, polish=polish)
+
+
+def look_at(batch: ViewBatch) -> ViewLook:
+    """Columns and kinds of some samples."""
+    look = ViewLook(batch.widths)
+    for piece in batch.pieces():
+        look.update(piece)
+    return look
+
+
+def view_plan(n_components: int, basis_size: int) -> StreamPlan[ViewBatch, StreamedViews]:
+    """How samples in several views are taken in chunks."""
+
+    def learn(first: ViewBatch, rng: np.random.Generator) -> StreamedViews:
+        look, source = look_at(first), ViewSource(lambda: [first])
+        rank = 2 * n_components + _SLACK
+        return StreamedViews(find_basis(source, look.columns, n_components, rng, look.kinds.whole.tolist(), rank))
+
+    return StreamPlan(VIEWS, basis_size, learn)

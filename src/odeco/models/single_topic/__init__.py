@@ -1,0 +1,1 @@
+"""Documents of one topic each."""

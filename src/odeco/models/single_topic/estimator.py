@@ -1,0 +1,181 @@
+"""The exchangeable single topic model (Theorem 3.1): a mixture of multinomials, by moments and a few EM steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState
+from odeco.models.lazy import by_rows
+from odeco.models.topics.estimator import TopicEstimator
+from odeco.models.topics.theorem import BasisMoments, TopicEstimate, topics_at
+from odeco.refinement.loop import Trace
+from odeco.refinement.multinomial_mixture import log_joint, refine_multinomial_mixture
+from odeco.sources import Source
+
+Floats = NDArray[np.float64]
+
+# Share of the uniform distribution in a topic when it judges documents it may not have seen the words of.
+_PREDICTION_SMOOTHING = 1e-6
+
+
+class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
+    """Documents of one topic each: a mixture of multinomials.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics k.
+    refine : {"auto", "em", "one-step", None}
+        What polishes the moment estimate: "auto" and "em" run EM to convergence, "one-step" takes a single EM step,
+        None keeps the paper's pure estimate.
+    smoothing : float
+        Pseudo-count of each word in each topic during EM: keeps unseen words possible.
+    max_iter : int
+        EM steps at most.
+    tol : float
+        Gain of the mean log-likelihood per document below which EM stops.
+    word_scale : "auto" or float
+        As in `LatentDirichletAllocation`.
+    method, method_options : str, mapping or None
+        Method of `odeco.decompose`, and its options.
+    document_weights : {"auto", "equal", "length"}
+        What a document counts in the moments, beside `sample_weight`. "equal": one each, as in the paper. "length":
+        long ones more, which tell more; biased where lengths go with topics. "auto": "equal" for the paper's estimate
+        (``refine=None``), "length" where a refinement follows, which leaves that bias behind.
+    basis_size : int
+        Documents from which `partial_fit` learns its basis.
+    random_state : int, Generator, RandomState or None
+
+    Attributes
+    ----------
+    weights_ : (k,)
+        Topic probabilities, largest first.
+    components_ : (k, d)
+        Word probabilities of each topic, rows on the simplex.
+    n_iter_ : int
+        EM steps taken.
+    diagnostics_ : Diagnostics
+    n_features_in_ : int
+    """
+
+    _refinements = ("auto", "em", "one-step", None)
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        refine: str | None = "auto",
+        smoothing: float = 0.01,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        word_scale: float | str = "auto",
+        method: str = "auto",
+        method_options: Mapping[str, Any] | None = None,
+        document_weights: str = "auto",
+        basis_size: int = 5000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.refine = refine
+        self.smoothing = smoothing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.word_scale = word_scale
+        self.method = method
+        self.method_options = method_options
+        self.document_weights = document_weights
+        self.basis_size = basis_size
+        self.random_state = random_state
+
+    def _estimate(
+        self, basis: BasisMoments, rng: np.random.Generator
+    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
+        """Theorem 3.1: alpha0 = 0."""
+        estimate = topics_at(basis, 0.0, rng, self._decomposer())
+        return estimate, [], {"weights_total": estimate.raw_total}
+
+    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
+        refined = refine_multinomial_mixture(
+            source,
+            self.weights_,
+            topics,
+            smoothing=self.smoothing,
+            max_iter=1 if self.refine == "one-step" else self.max_iter,
+            tol=self.tol,
+        )
+        self._keep(refined.weights, refined.topics, refined.n_iter)
+        return refined.trace
+
+    def _steps_taken(self) -> str:
+        return f"{self.n_iter_} EM steps"
+
+    def _placeholders(self, topics: Floats) -> None:
+        self._keep(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
+
+    def _set(self, estimate: TopicEstimate) -> None:
+        self._keep(estimate.weights, estimate.topics, 0)
+
+    def _keep(self, weights: Floats, topics: Floats, n_iter: int) -> None:
+        order = np.argsort(-weights, kind="stable")
+        self.weights_, self.components_, self.n_iter_ = weights[order], topics[order], n_iter
+
+    def _joint(self, X: Any) -> Floats:
+        return log_joint(self._counts(X).counts, self.weights_, self._smoothed())
+
+    def _smoothed(self) -> Floats:
+        """Topics in which no word is impossible, so that new documents always have a likelihood."""
+        d = self.components_.shape[1]
+        return np.asarray((1 - _PREDICTION_SMOOTHING) * self.components_ + _PREDICTION_SMOOTHING / d)
+
+    @by_rows("shares")
+    def predict_proba(self, X: Any) -> Floats:
+        """Posterior probabilities of the topics (n, k)."""
+        return np.asarray(softmax(self._joint(X), axis=1))  # rows that sum to 1 however long documents are
+
+    @by_rows("label")
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """The most probable topic of each document."""
+        return np.asarray(np.argmax(self._joint(X), axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.intp]:
+        """Fit, then the most probable topic of each document."""
+        return self.fit(X, **params).predict(X)
+
+    @by_rows("score")
+    def score_samples(self, X: Any) -> Floats:
+        """Log probability of each document's words in their order (without the multinomial coefficient)."""
+        return np.asarray(logsumexp(self._joint(X), axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def _n_parameters(self) -> int:
+        k, d = self.components_.shape
+        return int((k - 1) + k * (d - 1))
+
+    def aic(self, X: Any) -> float:
+        """Akaike's criterion on X: smaller is better."""
+        return -2 * float(self.score_samples(X).sum()) + 2 * self._n_parameters()
+
+    def bic(self, X: Any) -> float:
+        """Bayes' criterion on X: smaller is better."""
+        scores = self.score_samples(X)
+        return -2 * float(scores.sum()) + self._n_parameters() * float(np.log(scores.size))
+
+    def sample(self, n_samples: int = 1, *, mean_length: float = 60.0) -> tuple[Any, NDArray[np.intp]]:
+        """Draw documents: counts (n, d) as CSR and their topics (n,)."""
+        from odeco.simulate import single_topic_documents
+
+        check_is_fitted(self)
+        drawn = single_topic_documents(
+            n_samples, self.components_, self.weights_, mean_length=mean_length, random_state=self.random_state
+        )
+        return drawn.counts, np.asarray(np.argmax(drawn.proportions, axis=1))

@@ -1,0 +1,1 @@
+"""What both topic models share."""
