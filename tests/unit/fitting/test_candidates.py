@@ -1,0 +1,154 @@
+"""The search for a start: mergers, splits, and what is said of the outcomes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from odeco.fitting.candidates import (
+    EFFORTS,
+    Candidate,
+    Found,
+    Outcome,
+    cheapest_pairs,
+    halves,
+    merging,
+    pair_costs,
+    rank,
+    resize,
+    search,
+)
+from odeco.models.gaussian_mixture.landscape import GaussianLandscape
+from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
+from odeco.sources.dense import DenseBatch
+
+KINDS = pytest.mark.parametrize("kind", COVARIANCE_TYPES)
+CENTRES = 20.0 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
+
+
+def landscape(kind: str, x: np.ndarray, weights: np.ndarray | None = None) -> GaussianLandscape:
+    rows = x - np.average(x, axis=0, weights=weights)
+    variances = np.average(rows * rows, axis=0, weights=weights)
+    scales = np.full(1, variances.mean()) if "spherical" in kind else variances
+    total = np.cov(rows.T, bias=True, aweights=weights) if kind == "tied" else None
+    points = Points([DenseBatch(rows, weights)], None, np.float64, rows.shape[1], kept={})
+    return GaussianLandscape(rows, weights, points, kind, scales, 1e-6, total)
+
+
+@pytest.fixture(scope="module")
+def five_clusters() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return CENTRES[rng.integers(5, size=800)] + rng.standard_normal((800, 3))
+
+
+def from_labels(land: GaussianLandscape, labels: np.ndarray) -> object:
+    return land.of_shares(np.eye(labels.max() + 1)[labels].T.copy())
+
+
+def distance_to_centres(land: GaussianLandscape, state: object, x: np.ndarray) -> float:
+    found = state.means + x.mean(axis=0)  # type: ignore[attr-defined]
+    return float(max(np.linalg.norm(found - centre, axis=1).min() for centre in CENTRES))
+
+
+@KINDS
+def test_a_search_leaves_a_local_optimum(kind: str, five_clusters: np.ndarray) -> None:
+    """Two components on one cluster, one on two others: EM alone stays there, moves find all five."""
+    x = five_clusters
+    land = landscape(kind, x)
+    nearest = np.argmin(((x[:, None] - CENTRES) ** 2).sum(axis=2), axis=1)
+    wrong = np.where(nearest == 4, 3, nearest)  # clusters 3 and 4 are one component ...
+    wrong[(nearest == 0) & (x[:, 0] > 0)] = 4  # ... and cluster 0 is two
+    start = from_labels(land, wrong)
+    stuck, value = land.climb(start, 20, 0.0)
+    found = search(land, [Candidate("wrong", lambda: start)], 5, EFFORTS["auto"], np.random.default_rng(0))
+    assert distance_to_centres(land, stuck, x) > 2
+    assert distance_to_centres(land, found.best.state, x) < 0.5
+    assert found.best.value > value + 0.05
+    assert found.best.moves >= 1
+
+
+@KINDS
+@pytest.mark.parametrize("size", [1, 3, 5, 11])
+def test_candidates_of_any_size_get_k_components(kind: str, size: int, five_clusters: np.ndarray) -> None:
+    land = landscape(kind, five_clusters)
+    start = from_labels(land, np.arange(len(five_clusters)) % size)
+    state = resize(land, start, 5, EFFORTS["auto"], np.random.default_rng(0))
+    assert land.size(state) == 5
+    assert state.weights.sum() == pytest.approx(1)
+
+
+@KINDS
+def test_a_merger_costs_what_the_expected_likelihood_loses(kind: str, five_clusters: np.ndarray) -> None:
+    """Two halves of one cluster are merged before any two clusters, and the merged component is the whole cluster."""
+    land = landscape(kind, five_clusters)
+    labels = np.argmin(((five_clusters[:, None] - CENTRES) ** 2).sum(axis=2), axis=1)
+    halved = labels.copy()
+    halved[np.flatnonzero(labels == 2)[::2]] = 5
+    merged = land.merge(from_labels(land, halved), 1)
+    whole = from_labels(land, labels)
+    order, expected = np.argsort(merged.means @ [1, 10, 100]), np.argsort(whole.means @ [1, 10, 100])
+    np.testing.assert_allclose(merged.means[order], whole.means[expected], atol=0.05)
+
+
+@KINDS
+def test_weights_count_as_repetitions(kind: str, five_clusters: np.ndarray) -> None:
+    weights = 1.0 + np.arange(len(five_clusters)) % 3
+    once, labels = landscape(kind, five_clusters, weights), np.arange(len(five_clusters)) % 4
+    often = landscape(kind, np.repeat(five_clusters, weights.astype(int), axis=0))
+    start = once.of_shares(np.eye(4)[labels].T * weights)
+    again = often.of_shares(np.repeat(np.eye(4)[labels], weights.astype(int), axis=0).T.copy())
+    for one, two in (
+        (start, again),
+        (once.merge(start, 1), often.merge(again, 1)),
+        (once.split(start, np.random.default_rng(0), 8), often.split(again, np.random.default_rng(0), 8)),
+    ):
+        np.testing.assert_allclose(one.means, two.means, atol=1e-8)
+        np.testing.assert_allclose(one.weights, two.weights, atol=1e-10)
+
+
+def test_halves_cut_across_the_longest_direction() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((500, 4)) * [1, 5, 1, 1]
+    two = halves(x, np.ones((1, 500)), rng, 8)
+    np.testing.assert_allclose(two.sum(axis=0), 1)
+    assert np.corrcoef(two[0], x[:, 1])[0, 1] ** 2 > 0.8
+
+
+def test_halves_of_equal_rows_are_finite() -> None:
+    two = halves(np.ones((10, 3)), np.ones((2, 10)) / 2, np.random.default_rng(0), 8)
+    assert np.isfinite(two).all()
+    np.testing.assert_allclose(two.sum(axis=0), 1)
+
+
+def test_pairs_are_disjoint_and_cheapest_first() -> None:
+    costs = np.array([[np.inf, 1, 2, 9], [1, np.inf, 0.5, 9], [2, 0.5, np.inf, 9], [9, 9, 9, np.inf]])
+    assert cheapest_pairs(costs, 1) == [(1, 2)]
+    assert cheapest_pairs(costs, 2) == [(1, 2), (0, 3)]
+    np.testing.assert_array_equal(merging(4, [(1, 2)]) @ np.arange(8).reshape(4, 2), [[0, 1], [6, 8], [6, 7]])
+    one = np.array([1.0, 2.0, 4.0])
+    found = pair_costs(one, lambda i, j: (one[i] + one[j]) / 2)
+    assert found[0, 1] == found[1, 0] == 1.5
+    assert np.isinf(np.diag(found)).all()
+
+
+def outcome(name: str, value: float, degenerate: bool = False) -> Outcome[None]:
+    return Outcome(name, None, value, degenerate)
+
+
+def test_spikes_come_last_and_ties_keep_their_order() -> None:
+    ranked = rank([outcome("a", 1.0), outcome("spike", 9.0, True), outcome("b", 1.0 + 1e-9), outcome("c", 2.0)])
+    assert [each.name for each in ranked] == ["c", "a", "b", "spike"]
+
+
+def test_what_is_said_of_the_outcomes() -> None:
+    found = Found((outcome("a", 1.0), outcome("b", 0.9995), outcome("c", 0.5)), 2)
+    assert found.replicated == 2
+    assert found.spread == pytest.approx(0.0005)
+    assert found.details()["starts"] == [("a", 1.0), ("b", 0.9995), ("c", 0.5)]
+    assert Found((outcome("a", 1.0),), 1).spread == 0.0
+
+
+def test_no_candidate_is_an_error(five_clusters: np.ndarray) -> None:
+    nothing = Candidate("none", lambda: None)
+    with pytest.raises(ValueError, match="no candidate"):
+        search(landscape("diag", five_clusters), [nothing], 2, EFFORTS["auto"], np.random.default_rng(0))
