@@ -221,7 +221,7 @@ MUTATIONS = [
         "n_workers * k * n_labels",
         f"{CRITERIA}[crowd]",
     ),
-    Mutation("models/gaussian_mixture/estimator.py", '"tied": d * (d + 1) // 2', '"tied": d * d', f"{CRITERIA}[tied]"),
+    Mutation("refinement/gaussian_mixture.py", "full = d * (d + 1) // 2", "full = d * d", f"{CRITERIA}[tied]"),
     Mutation("refinement/families.py", "(self.sizes - 1).sum()", "self.sizes.sum()", f"{CRITERIA}[table]"),
     Mutation(
         "refinement/emissions_gaussian.py",

@@ -2,15 +2,19 @@
 
 The theorem's estimate is the best start where the data follow the model and k is right. Real data do neither, so it is
 one candidate among a few. One with more components than are wanted is merged down, one with fewer is split up, and all
-take a few steps on the same rows. The best go on, and are moved: every component is split in two, EM settles who owns
-which rows, and the pairs whose mergers cost least are merged until k are left. That is kept where it is likelier, and
-tried again until it no longer is.
+take a few steps on the same rows. The best go on, and are moved: every component is split in two, or new ones are put
+on rows that fit worst, EM settles who owns which rows, and the pairs whose mergers cost least are merged until k are
+left. That is kept where it is likelier, and tried again until it no longer is.
+
+On the way mixtures of more than k components are seen, and of fewer where the best is merged further: by BIC they tell
+how many components the rows show.
 
 Nothing here knows a model: a `Landscape` is a likelihood on some rows that can be climbed, merged and split.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,27 +22,71 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.threads import single_threaded_blas
+
 Floats = NDArray[np.float64]
 State = TypeVar("State")
 
 
-class Landscape(Protocol[State]):
-    """A log-likelihood on rows in memory, seen from the components of a model."""
-
-    def size(self, state: State, /) -> int:
-        """Components."""
+class Climbable(Protocol[State]):
+    """A log-likelihood on some rows."""
 
     def climb(self, state: State, n_steps: int, tol: float, /) -> tuple[State, float]:
         """EM, until a step gains less than `tol` per sample; the state, and its log-likelihood per sample."""
 
+
+class Landscape(ABC, Generic[State]):
+    """A log-likelihood on rows in memory, seen from the components of a model.
+
+    Components are taken apart by the responsibilities that they have for the rows: `posterior` reads them off a state,
+    `of_shares` makes a state of them.
+    """
+
+    @property
+    @abstractmethod
+    def features(self) -> Floats:
+        """What rows differ in, (n, p), columns on one scale."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """Samples: what a log-likelihood per sample is multiplied by."""
+
+    @abstractmethod
+    def size(self, state: State, /) -> int:
+        """Components."""
+
+    @abstractmethod
+    def n_parameters(self, k: int, /) -> int:
+        """Free parameters of k components."""
+
+    @abstractmethod
+    def climb(self, state: State, n_steps: int, tol: float, /) -> tuple[State, float]:
+        """EM, until a step gains less than `tol` per sample; the state, and its log-likelihood per sample."""
+
+    @abstractmethod
     def merge(self, state: State, n_pairs: int, /) -> State:
         """`n_pairs` components fewer: those pairs joined whose mergers cost the expected likelihood least."""
 
-    def split(self, state: State, rng: np.random.Generator, n_powers: int, /) -> State:
-        """Twice the components: each cut across the direction in which its rows vary most, found by power steps."""
+    @abstractmethod
+    def posterior(self, state: State, /) -> tuple[Floats, Floats]:
+        """Responsibilities times weights of the rows (k, n), and the log densities of the rows (n,)."""
 
+    @abstractmethod
+    def of_shares(self, shares: Floats, /) -> State:
+        """The state of largest expected likelihood for responsibilities times weights (k, n)."""
+
+    @abstractmethod
     def degenerate(self, state: State, /) -> bool:
-        """Whether a component sits on a few equal rows: its likelihood says nothing."""
+        """Whether a component sits on so few rows that its likelihood says nothing."""
+
+    def split(self, state: State, rng: np.random.Generator, n_powers: int) -> State:
+        """Twice the components: each cut across the direction in which its rows vary most, found by power steps."""
+        return self.of_shares(halves(self.features, self.posterior(state)[0], rng, n_powers))
+
+    def seed(self, state: State, n_new: int, rng: np.random.Generator) -> State:
+        """`n_new` more components, on rows that fit worst."""
+        return self.of_shares(seeds(self.features, *self.posterior(state), n_new, rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +120,23 @@ class Effort:
     screen_steps: int = 20
     climb_steps: int = 60
     settle_steps: int = 5
-    n_finalists: int = 2
+    n_finalists: int = 3
     patience: int = 2
-    n_field: int = 4
+    n_field: int = 5
     tol: float = 1e-5
 
 
 EFFORTS = {
     "auto": Effort(),
-    "thorough": Effort(screen_steps=40, climb_steps=200, n_finalists=5, patience=4, n_field=20, tol=1e-6),
+    "thorough": Effort(screen_steps=40, climb_steps=200, n_finalists=6, patience=6, n_field=20, tol=1e-6),
 }
 # Log-likelihoods per sample that differ by less are those of one optimum.
 TIE = 1e-3
+# Where finalists end further apart than this, the answer hangs on luck.
+APART = 1e-2
+# Weights below this share of the average are those of components that explain nothing: the best single sign of a fit
+# that has lost a component elsewhere.
+DEAD = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +160,16 @@ class Found(Generic[State]):
         Of all candidates; only the finalists went to their end.
     n_finalists : int
         How many did.
+    suggested : int or None
+        Components that the rows show, by BIC; None where that is as many as were tried.
+    idle : int
+        Components that explain next to nothing: without them the likelihood loses less than chance may gain.
     """
 
     outcomes: tuple[Outcome[State], ...]
     n_finalists: int
+    suggested: int | None = None
+    idle: int = 0
 
     @property
     def best(self) -> Outcome[State]:
@@ -146,36 +205,107 @@ def search(
     rng: np.random.Generator,
 ) -> Found[State]:
     """The best of all candidates and of the moves from the best of them."""
+    with single_threaded_blas():  # once, and not at every one of many short steps
+        return _search(landscape, candidates, k, effort, rng)
+
+
+def _search(
+    landscape: Landscape[State],
+    candidates: Iterable[Candidate[State]],
+    k: int,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> Found[State]:
+    seen = Sizes(landscape)
     screened = []
     for candidate in candidates:
         state = candidate.make()
         if state is not None:
-            resized = resize(landscape, state, k, effort, rng)
+            resized = resize(landscape, state, k, effort, rng, seen)
             screened.append(_climbed(landscape, candidate.name, resized, effort.screen_steps, effort))
     if not screened:
         raise ValueError("there is no candidate to start from.")
     ranked = rank(screened)
     chosen = _apart(ranked, effort.n_finalists)
-    finalists = [_moved(landscape, outcome, k, effort, rng) for outcome in chosen]
+    finalists = rank([_moved(landscape, outcome, k, effort, rng, seen) for outcome in chosen])
     others = [outcome for outcome in ranked if all(outcome is not taken for taken in chosen)]
-    ordered = rank(finalists)
-    return Found((*ordered, *others), len(ordered))
+    idle = seen.merge_further(finalists[0], effort)
+    return Found((*finalists, *others), len(finalists), seen.suggested, idle)
+
+
+class Sizes(Generic[State]):
+    """The best log-likelihood seen for each number of components, and what follows for that number."""
+
+    def __init__(self, landscape: Landscape[State]) -> None:
+        self.landscape = landscape
+        self.values: dict[int, float] = {}
+
+    def see(self, size: int, value: float) -> None:
+        """A mixture of this size was climbed to this value."""
+        self.values[size] = max(value, self.values.get(size, -np.inf))
+
+    @property
+    def suggested(self) -> int | None:
+        """The size of the best BIC; None where it is the largest one seen."""
+        best = max(self.values, key=self._criterion)
+        return None if best == max(self.values) and best > 1 else best
+
+    def _criterion(self, size: int) -> float:
+        penalty = self.landscape.n_parameters(size) * np.log(max(self.landscape.weight, 2.0)) / 2
+        return float(self.values[size] * self.landscape.weight - penalty)
+
+    def merge_further(self, best: Outcome[State], effort: Effort) -> int:
+        """Merge the best one by one as long as BIC gains; how many of its components explain next to nothing."""
+        state, k = best.state, self.landscape.size(best.state)
+        self.see(k, best.value)
+        idle, size = 0, k
+        while size > 1:
+            state, value = self.landscape.climb(self.landscape.merge(state, 1), effort.screen_steps, effort.tol)
+            size -= 1
+            self.see(size, value)
+            chance = self.landscape.n_parameters(k) - self.landscape.n_parameters(size)
+            if (best.value - value) * self.landscape.weight < _BY_CHANCE * chance:
+                idle = k - size
+            if self._criterion(size) < self._criterion(size + 1):
+                break
+        return idle
+
+
+# Log-likelihood that a free parameter gains by chance, at most: half a nat on average, as AIC has it twice over.
+_BY_CHANCE = 2.0
 
 
 def rank(outcomes: Sequence[Outcome[State]]) -> list[Outcome[State]]:
-    """Best first; degenerate ones last; of those that differ by rounding, the earlier candidate first."""
-    return sorted(outcomes, key=lambda outcome: (outcome.degenerate, -round(outcome.value, 6)))
+    """Best first, degenerate ones last; but the earliest of all that are as good as the best comes first."""
+    ordered = sorted(outcomes, key=lambda outcome: (outcome.degenerate, -outcome.value))
+    best = ordered[0]
+    equal = [o for o in outcomes if o.degenerate == best.degenerate and o.value >= best.value - _SAME]
+    return [equal[0], *(outcome for outcome in ordered if outcome is not equal[0])]
 
 
-def resize(landscape: Landscape[State], state: State, k: int, effort: Effort, rng: np.random.Generator) -> State:
+# Log-likelihoods per sample that differ by less differ by where EM has stopped.
+_SAME = 1e-4
+
+
+def resize(
+    landscape: Landscape[State],
+    state: State,
+    k: int,
+    effort: Effort,
+    rng: np.random.Generator,
+    seen: Sizes[State] | None = None,
+) -> State:
     """The state with k components: split up, or merged down a quarter of the surplus at a time, with EM in between."""
+    seen = Sizes(landscape) if seen is None else seen
     while landscape.size(state) < k:
         state, _ = landscape.climb(landscape.split(state, rng, POWERS), effort.settle_steps, effort.tol)
     if landscape.size(state) > k:
-        state, _ = landscape.climb(state, effort.screen_steps, effort.tol)
+        state, value = landscape.climb(state, effort.screen_steps, effort.tol)
+        seen.see(landscape.size(state), value)
     while (surplus := landscape.size(state) - k) > 0:
         state = landscape.merge(state, -(-surplus // 4))
-        state, _ = landscape.climb(state, effort.settle_steps, effort.tol)
+        state, value = landscape.climb(state, effort.settle_steps, effort.tol)
+        seen.see(landscape.size(state), value)
     return state
 
 
@@ -201,29 +331,55 @@ def _apart(ranked: list[Outcome[State]], n: int) -> list[Outcome[State]]:
 
 
 def _moved(
-    landscape: Landscape[State], outcome: Outcome[State], k: int, effort: Effort, rng: np.random.Generator
+    landscape: Landscape[State],
+    outcome: Outcome[State],
+    k: int,
+    effort: Effort,
+    rng: np.random.Generator,
+    seen: Sizes[State],
 ) -> Outcome[State]:
-    """Split all, merge down, climb: kept where it is likelier, until it was not for some times in a row."""
+    """Larger, merged down, climbed: kept where it is likelier, until it was not for some times in a row.
+
+    Larger by splitting every component, or, every other time in vain, by new ones on rows that fit worst.
+    """
     best = _climbed(landscape, outcome.name, outcome.state, effort.climb_steps, effort)
     in_vain = 0
     while in_vain < effort.patience and k > 1:
-        doubled = landscape.split(best.state, rng, POWERS if in_vain == 0 else 1)
-        rival = _climbed(
-            landscape, best.name, resize(landscape, doubled, k, effort, rng), effort.climb_steps, effort, best.moves + 1
-        )
+        if in_vain % 2:
+            larger = landscape.seed(best.state, -(-k // 2), rng)
+        else:
+            larger = landscape.split(best.state, rng, POWERS if in_vain == 0 else 1)
+        resized = resize(landscape, larger, k, effort, rng, seen)
+        rival = _climbed(landscape, best.name, resized, effort.climb_steps, effort, best.moves + 1)
         better = rival.value > best.value + effort.tol and (best.degenerate or not rival.degenerate)
         best, in_vain = (rival, 0) if better else (best, in_vain + 1)
     return best
 
 
-def finish(found: Found[State], landscape: Landscape[State], n_steps: int, effort: Effort) -> Found[State]:
+def finish(found: Found[State], rows: Climbable[State], n_steps: int) -> Found[State]:
     """The finalists compared once more on more rows, after a few steps there: a sample may have been fooled."""
     n = found.n_finalists
     on_all = []
     for outcome in found.outcomes[:n]:
-        state, value = landscape.climb(outcome.state, n_steps, effort.tol)
+        state, value = rows.climb(outcome.state, n_steps, 0.0)
         on_all.append(replace(outcome, state=state, value=value))
-    return Found((*rank(on_all), *found.outcomes[n:]), n)
+    return replace(found, outcomes=(*rank(on_all), *found.outcomes[n:]))
+
+
+def said_of(found: Found[Any], k: int) -> tuple[str, ...]:
+    """What is worth a warning: components that explain nothing, and an optimum that one candidate alone has found."""
+    if found.idle:
+        return (
+            f"{found.idle} of {k} components explain next to nothing: the likelihood loses less without them than "
+            f"chance gains. Lower n_components to {k - found.idle}, or use more samples.",
+        )
+    if found.spread <= APART:
+        return ()
+    return (
+        f"the best optimum was found from {found.replicated} of {len(found.outcomes)} starts; the next best, from "
+        f"{found.outcomes[1].name!r}, is {found.spread:.2g} nats per sample behind: another seed may find a better "
+        "one. Use effort='thorough', or another number of components.",
+    )
 
 
 def halves(features: Floats, shares: Floats, rng: np.random.Generator, n_powers: int) -> Floats:
@@ -247,6 +403,38 @@ def halves(features: Floats, shares: Floats, rng: np.random.Generator, n_powers:
     spread = np.sqrt((weighed * places).sum(axis=1) / weights)[:, None] + 1e-300
     upper = 1 / (1 + np.exp(-np.clip(2 * places / spread, -50, 50)))
     return np.concatenate([shares * upper, shares * (1 - upper)])
+
+
+# Rows that new components are put on: the worst, as a share of all.
+_WORST = 0.05
+
+
+def seeds(features: Floats, shares: Floats, densities: Floats, n_new: int, rng: np.random.Generator) -> Floats:
+    """Responsibilities (k + n_new, n) with new components on rows that fit worst, each with some rows next to it.
+
+    Parameters
+    ----------
+    features : (n, p)
+        What rows differ in.
+    shares : (k, n)
+        Responsibilities times weights.
+    densities : (n,)
+        Log densities of the rows.
+    """
+    n, k = len(features), len(shares)
+    places = np.argsort(np.argsort(densities))  # 0 is the worst
+    chance = np.exp(-places / (_WORST * n))
+    most = max(3, n // (4 * k))  # a fourth of what a component has on average, or any number below that
+    size = min(n - 1, int(rng.integers(2, most)))
+    everyone = np.vstack([shares, np.zeros((n_new, n))])
+    for new in range(k, k + n_new):
+        centre = features[rng.choice(n, p=chance / chance.sum())]
+        near = np.argpartition(((features - centre) ** 2).sum(axis=1), size)[:size]
+        whole = everyone[:, near].sum(axis=0)
+        everyone[:, near] = 0.0
+        everyone[new, near] = whole
+        chance[near] = 1e-300
+    return everyone
 
 
 def cheapest_pairs(costs: Floats, n_pairs: int) -> list[tuple[int, int]]:

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
@@ -54,6 +53,13 @@ class GaussianParameters:
     def shifted(self, offset: Floats) -> GaussianParameters:
         """The same components about another origin."""
         return replace(self, means=self.means + offset)
+
+
+def n_parameters(covariance_type: str, k: int, d: int) -> int:
+    """Free parameters of k components in d dimensions."""
+    full = d * (d + 1) // 2
+    covariances = {"spherical": k, "tied_spherical": 1, "diag": k * d, "tied": full, "full": k * full}
+    return k - 1 + k * d + covariances[covariance_type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +282,8 @@ def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) 
 
 
 def _full_densities(parameters: GaussianParameters, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
-    factors = [_inverse_factor(covariance) for covariance in parameters.covariances]
-    constants = constants + np.array([np.log(np.diag(factor)).sum() for factor in factors])
+    factors = _inverse_factor(parameters.covariances)
+    constants = constants + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     # (y, 1) times a (p + 1, p) matrix gives the whitened distance from the mean at once.
     maps = [
         np.vstack([factor.T, -(factor @ mean)[None]]).astype(dtype)
@@ -309,9 +315,8 @@ def _tied_densities(parameters: GaussianParameters, constants: Floats, dtype: An
 
 
 def _inverse_factor(covariance: Floats) -> Floats:
-    """L^-1 of a covariance L L'."""
-    factor = np.linalg.cholesky(covariance)
-    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+    """L^-1 of covariances L L', (..., d, d)."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)))
 
 
 def single_is_enough(parameters: GaussianParameters, largest: float, scales: Floats) -> bool:
@@ -366,14 +371,15 @@ def _separate(
     assert sums.products is not None
     within = sums.products / counts[:, None, None] - np.einsum("ki,kj->kij", means, means)
     within = np.where(seen[:, None, None], within, old.covariances)
-    return np.stack([floored(part, floor) for part in within])
+    return floored(within, floor)
 
 
 def floored(covariance: Floats, floor: Floats) -> Floats:
-    """The covariance with its eigenvalues, columns scaled by the roots of `floor`, at least 1."""
+    """Covariances (..., d, d) with their eigenvalues, columns scaled by the roots of `floor`, at least 1."""
     roots = np.sqrt(floor)
-    scaled = (covariance + covariance.T) / 2 / np.outer(roots, roots)
+    scaled = (covariance + np.swapaxes(covariance, -1, -2)) / 2 / np.outer(roots, roots)
     values, vectors = np.linalg.eigh(scaled)
-    if values[0] < 1:
-        scaled = (vectors * np.maximum(values, 1)) @ vectors.T
+    if (values < 1).any():
+        raised = (vectors * np.maximum(values, 1)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        scaled = np.where((values[..., :1] < 1)[..., None], raised, scaled)
     return np.asarray(scaled * np.outer(roots, roots))

@@ -8,7 +8,7 @@ best state seen is returned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -67,6 +67,11 @@ class Trace:
         """Both traces in a row, as of one refinement; the later one has the last word."""
         shifted = (Record(record.iteration + self.n_iter, record.value, record.gain) for record in later.records)
         return Trace((*self.records, *shifted), self.n_iter + later.n_iter, later.reason)
+
+    def by(self, tol: float) -> Trace:
+        """The same by a rule that asks for less: converged where the last gain was below `tol`."""
+        less = bool(self.records) and self.records[-1].gain < tol
+        return replace(self, reason=StopReason.CONVERGED) if less else self
 
     @property
     def converged(self) -> bool:

@@ -16,7 +16,9 @@ from odeco.fitting.candidates import (
     pair_costs,
     rank,
     resize,
+    said_of,
     search,
+    seeds,
 )
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
@@ -136,8 +138,8 @@ def outcome(name: str, value: float, degenerate: bool = False) -> Outcome[None]:
 
 
 def test_spikes_come_last_and_ties_keep_their_order() -> None:
-    ranked = rank([outcome("a", 1.0), outcome("spike", 9.0, True), outcome("b", 1.0 + 1e-9), outcome("c", 2.0)])
-    assert [each.name for each in ranked] == ["c", "a", "b", "spike"]
+    ranked = rank([outcome("a", 1.0), outcome("spike", 9.0, True), outcome("c", 2.0), outcome("d", 2.00005)])
+    assert [each.name for each in ranked] == ["c", "d", "a", "spike"]
 
 
 def test_what_is_said_of_the_outcomes() -> None:
@@ -146,6 +148,27 @@ def test_what_is_said_of_the_outcomes() -> None:
     assert found.spread == pytest.approx(0.0005)
     assert found.details()["starts"] == [("a", 1.0), ("b", 0.9995), ("c", 0.5)]
     assert Found((outcome("a", 1.0),), 1).spread == 0.0
+
+
+def test_new_components_are_put_on_rows_that_fit_worst() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 2))
+    x[:15] += 50
+    grown = seeds(x, np.ones((1, 300)), -(x**2).sum(axis=1), 1, rng)
+    np.testing.assert_allclose(grown.sum(axis=0), 1)
+    assert grown[1, :15].sum() >= min(15, grown[1].sum())
+    assert grown[1].sum() >= 2
+
+
+@pytest.mark.parametrize("asked", [2, 5, 9])
+def test_the_number_of_components_is_suggested_whatever_was_asked_for(asked: int, five_clusters: np.ndarray) -> None:
+    land = landscape("full", five_clusters)
+    start = from_labels(land, np.arange(len(five_clusters)) % asked)
+    found = search(land, [Candidate("any", lambda: start)], asked, EFFORTS["auto"], np.random.default_rng(0))
+    assert found.suggested == {2: None, 5: 5, 9: 5}[asked]  # of 2, four at most are looked at: as many as there are
+    assert found.idle == {2: 0, 5: 0, 9: 4}[asked]
+    said = said_of(found, asked)
+    assert (len(said) == 1 and "Lower n_components to 5" in said[0]) == (asked == 9)
 
 
 def test_no_candidate_is_an_error(five_clusters: np.ndarray) -> None:

@@ -149,6 +149,7 @@ class Options:
     method: Decomposer
     route: str
     refine: str | None
+    effort: str
     rule: StoppingRule
     floor: float
 
@@ -200,14 +201,16 @@ def whole_points(problem: Problem, parameters: GaussianParameters) -> Points:
     return Points(problem.source, description.mean, dtype, description.dimension, kept=kept)
 
 
-def some_points(problem: Problem, step: int) -> Points:
-    """Every `step`-th row about the mean, in memory."""
-    batches = [
-        DenseBatch(batch.rows[::step], None if batch.weights is None else batch.weights[::step])
-        for batch in problem.source
-    ]
-    description = problem.description
-    return Points(batches, description.mean, np.float64, description.dimension, kept={})
+def some_rows(problem: Problem, size: int) -> DenseBatch:
+    """Evenly spaced rows, `size` of them at most, in memory."""
+    step = -(-problem.description.n // size)
+    parts, first = [], 0
+    for batch in problem.source:
+        rows = slice(-first % step, None, step)
+        parts.append(DenseBatch(batch.rows[rows], None if batch.weights is None else batch.weights[rows]))
+        first += len(batch)
+    weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
+    return DenseBatch(np.concatenate([part.rows for part in parts]), weights)
 
 
 def vector_plan(n_features: int, n_components: int) -> StreamPlan[DenseBatch, VectorMoments]:

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
+from odeco.fitting.candidates import EFFORTS
 from odeco.fitting.estimator import vector_chunks
 from odeco.fitting.stream import StreamPlan
 from odeco.models.gaussian_mixture.data import SPHERICAL, Options
@@ -23,7 +24,7 @@ from odeco.models.mixture_base import (
     check_integer,
     check_number,
 )
-from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint
+from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint, n_parameters
 from odeco.refinement.loop import StoppingRule
 from odeco.sources.dense import DenseBatch
 from odeco.sources.rows import TableChunk, TablePiece
@@ -59,12 +60,13 @@ class GaussianMixture(MixtureEstimator):
     route : {"auto", "moments", "views"}
         From the data to that tensor. "moments": the theorems in affine form, for n_features >= n_components. "views":
         three views by a random rotation (section 3.3.2), for n_features >= 3 n_components and spheres; correct and far
-        less precise. "auto": moments, compared with starts of k-means++ on small data or where the moments are
-        doubtful. All fall back on PCA and k-means++ where the moments do not support k components, with a
-        `MomentWarning`.
+        less precise. "auto": moments; where they are doubtful, and on small data, one of several candidates.
     refine : {"auto", "em", "one-step"} or None
         "auto", "em": EM to convergence. "one-step": one scoring step on the likelihood (the paper's introduction).
         None: the paper's pure moment estimate.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     max_iter, tol : int, float
         EM steps at most; gain of the mean log-likelihood per sample below which they stop.
     variance_floor : float
@@ -86,8 +88,9 @@ class GaussianMixture(MixtureEstimator):
         Mean log-likelihood per training sample before the last EM step; NaN where none was taken.
     diagnostics_ : Diagnostics
         ``details``: "noise_variance", "starts" (name and likelihood of each, where several were compared),
-        "coherence" (``route="views"``), "refinement" (a trace per stage of EM), "exchanges" and
-        "useless_components" (see docs/mixtures.md), "step_share" (of a scoring step, 1 unless it had to be shortened).
+        "coherence" (``route="views"``), "refinement" (a trace per stage of EM), "replicated", "spread" and "moves" (see
+        docs/mixtures.md), "moments" (why they gave no start), "step_share" (of a scoring step, 1 unless it had to be
+        shortened).
     n_features_in_ : int
 
     Examples
@@ -115,6 +118,7 @@ class GaussianMixture(MixtureEstimator):
         method_options: Mapping[str, Any] | None = None,
         route: str = "auto",
         refine: str | None = "auto",
+        effort: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         variance_floor: float = 1e-6,
@@ -126,6 +130,7 @@ class GaussianMixture(MixtureEstimator):
         self.method_options = method_options
         self.route = route
         self.refine = refine
+        self.effort = effort
         self.max_iter = max_iter
         self.tol = tol
         self.variance_floor = variance_floor
@@ -190,6 +195,7 @@ class GaussianMixture(MixtureEstimator):
         check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
         check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
+        check_choice("effort", self.effort, ("quick", *EFFORTS))
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_number("variance_floor", self.variance_floor)
@@ -211,6 +217,7 @@ class GaussianMixture(MixtureEstimator):
             self._decomposer(),
             self.route,
             self.refine,
+            self.effort,
             StoppingRule(int(self.max_iter), float(self.tol)),
             float(self.variance_floor),
         )
@@ -247,6 +254,4 @@ class GaussianMixture(MixtureEstimator):
         return np.asarray(self.means_[labels] + roots * noise)
 
     def _n_parameters(self) -> int:
-        k, d = self.means_.shape
-        covariances = {"spherical": k, "tied_spherical": 1, "diag": k * d, "tied": d * (d + 1) // 2}
-        return int(k - 1 + k * d + covariances.get(self.covariance_type, k * d * (d + 1) // 2))
+        return n_parameters(self.covariance_type, *self.means_.shape)

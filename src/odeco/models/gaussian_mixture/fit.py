@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,47 +12,36 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import DEAD, EFFORTS, Found, finish, said_of
+from odeco.models.gaussian_mixture.choice import Sample, is_trusted, sample_size, search_start
 from odeco.models.gaussian_mixture.data import (
-    SPHERICAL,
     Description,
     Options,
     Problem,
     describe_rows,
     limits,
     project,
-    project_on,
     reduced_points,
-    some_points,
+    some_rows,
     spherical_moments,
     whole_points,
 )
 from odeco.models.gaussian_mixture.moments import SphericalMoments
-from odeco.models.gaussian_mixture.repair import Repaired, repair
-from odeco.models.gaussian_mixture.starts import (
-    Start,
-    cluster_start,
-    lifted,
-    product_start,
-    spherical_start,
-    view_start,
-)
+from odeco.models.gaussian_mixture.starts import Start, lifted, product_start, spherical_start, view_start
 from odeco.models.mixture_base import check_enough
 from odeco.refinement.gaussian_mixture import GaussianParameters, Points, floored, refine_gaussian_mixture
 from odeco.refinement.loop import StoppingRule, Trace
-from odeco.sources.dense import DenseSource, OutOfCoreRows
+from odeco.sources.dense import DenseSource, OutOfCoreRows, as_dense_source
 from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
 
 # Up to this many numbers in the posteriors, times columns, several starts cost less than a second.
 _SMALL = 300_000
-_CLUSTER_STARTS = 5
-# Steps after which starts are compared, on small data too, and rows they are compared on.
-_TRIAL_STEPS, _SMALL_STEPS, _TRIAL_ROWS = 10, 50, 5000
 # One in so many components may be too light for its direction to stand out.
 _LIGHT = 10
-# Full EM steps before components are judged.
-_FIRST_STEPS = 3
+# Steps on all rows after which finalists of a search on some are compared.
+_FINAL_STEPS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,40 +74,84 @@ def fit_source(source: DenseSource, options: Options, rng: np.random.Generator) 
     d = description.dimension
     rows = project(source, description, min(d, k - 1))
     problem = Problem(source, options, description, rows, description.directions[:, : min(d, k - 1)], rng)
-    start, advice = _choose_start(problem)
-    fitted, traces, done = _refine(problem, start)
-    return Fitted(fitted.shifted(description.mean).ordered(), _report(problem, start, advice, traces, done), traces)
+    chosen, fitted, traces, done = _refine(problem, _choose(problem))
+    return Fitted(fitted.shifted(description.mean).ordered(), _report(problem, chosen, traces, done), traces)
 
 
-def _choose_start(problem: Problem) -> tuple[Start, tuple[str, ...]]:
-    """The moment estimate where the data support it; the best of several on small data, or where it is doubtful."""
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Where EM starts, and what is to be said of it; several states are still compared where rows are many."""
+
+    start: Start
+    found: Found[GaussianParameters] | None = field(default=None, repr=False)
+    sample: Sample | None = field(default=None, repr=False)
+    advice: tuple[str, ...] = ()
+
+
+def _choose(problem: Problem) -> Chosen:
+    """The theorem's estimate where it can be trusted, or where it was asked for; the best of a search elsewhere."""
     options = problem.options
+    start, why = None, ""
     try:
         start = _moment_start(problem)
     except MomentError as error:
         if options.refine is None:
             raise
+        why = str(error)
+    alone = options.refine in (None, "one-step") or options.route != "auto" or options.effort == "quick"
+    if start is not None and (alone or is_trusted(start, options, small=_is_small(problem))):
+        return Chosen(start)
+    if alone:
         text = (
-            f"the moments could not be relied on ({error}) EM started from PCA and k-means++ instead: it may end in a "
-            "local optimum, so compare several random_state."
+            f"the moments could not be relied on ({why}) EM started from PCA and k-means++ instead: it may end in a "
+            "local optimum, so compare several random_state, or use effort='auto'."
         )
-        best = _best(problem, [*_clusters(problem), *_anyway(problem)])
-        return replace(best, doubtful=True), (text,)
-    small = _is_small(problem)
-    # Doubtful spheres are judged and exchanged one by one later on, which does better than other starts.
-    doubtful = start.doubtful and options.covariance_type not in SPHERICAL
-    if options.refine in ("auto", "em") and options.route == "auto" and (small or doubtful):
-        best = _best(problem, [start, *_clusters(problem)])
-        if best.name != start.name and not small:
-            text = (
-                f"the moment estimate was doubtful (residual {start.residual:.2g}); a start of k-means++ was likelier."
-            )
-            return replace(best, spectrum=start.spectrum, gap=start.gap, residual=start.residual), (text,)
-        return replace(best, spectrum=start.spectrum, gap=start.gap, residual=start.residual), ()
-    return start, ()
+        return Chosen(_clusters(problem), advice=(text,))
+    return _searched(problem, start, why)
 
 
-def _moment_start(problem: Problem) -> Start:
+def _clusters(problem: Problem) -> Start:
+    """Clusters of k-means alone."""
+    sample = _sample(problem)
+    found = sample.clusters(problem.options.n_components, int(problem.rng.integers(2**31 - 1)))
+    return Start("k-means++", sample.lift(found), doubtful=True)
+
+
+def _sample(problem: Problem) -> Sample:
+    rows = some_rows(problem, sample_size(problem.options.n_components))
+    return Sample.of(rows, problem.description, problem.options, problem.rng)
+
+
+def _searched(problem: Problem, start: Start | None, why: str = "") -> Chosen:
+    """The best of several candidates on a part of the rows, or on all where they are few."""
+    options, sample = problem.options, _sample(problem)
+    effort = EFFORTS[options.effort]
+    found = search_start(sample, start, partial(_larger, problem), options, effort, problem.rng)
+    details = {**({} if start is None else start.details), **({"moments": why} if why else {})}
+    blank = Start("", sample.lift(found.best.state)) if start is None else start
+    return Chosen(replace(blank, reduced=None, details=details), found, sample)
+
+
+def _larger(problem: Problem, n_components: int) -> GaussianParameters:
+    """The theorem's estimate of another number of components, from the rows that candidates are compared on."""
+    rows = some_rows(problem, sample_size(problem.options.n_components))
+    options = replace(problem.options, n_components=n_components)
+    source = as_dense_source([rows])
+    description = describe_rows(source, n_components, problem.rng)
+    width = min(description.dimension, n_components - 1)
+    other = Problem(
+        source,
+        options,
+        description,
+        project(source, description, width),
+        description.directions[:, :width],
+        problem.rng,
+    )
+    found = _moment_start(other, check=False)
+    return found.parameters.shifted(description.mean - problem.description.mean)
+
+
+def _moment_start(problem: Problem, *, check: bool = True) -> Start:
     options, description = problem.options, problem.description
     k, kind = options.n_components, options.covariance_type
     if kind == "diag" and options.route != "views":
@@ -131,23 +166,10 @@ def _moment_start(problem: Problem) -> Start:
         return view_start(
             problem.source, description, k, kind, moments, problem.rng, options.method, pure=options.refine is None
         )
-    check_gap(moments)
+    if check:
+        check_gap(moments)
     start = spherical_start(moments, problem.directions, kind, problem.rng, options.method, pure=options.refine is None)
     return _pooled(problem, start)
-
-
-def _anyway(problem: Problem) -> list[Start]:
-    """The moments' start although they do not support it, where there is one: a start like others."""
-    kind, k = problem.options.covariance_type, problem.options.n_components
-    if kind == "diag" or problem.options.route == "views" or problem.description.dimension < k:
-        return []
-    try:
-        moments = spherical_moments(problem.rows, problem.description)
-        return [
-            _pooled(problem, spherical_start(moments, problem.directions, kind, problem.rng, problem.options.method))
-        ]
-    except MomentError:
-        return []
 
 
 def check_gap(moments: SphericalMoments) -> None:
@@ -171,18 +193,6 @@ def _is_small(problem: Problem) -> bool:
     return problem.description.n * per_row <= _SMALL
 
 
-def _clusters(problem: Problem) -> list[Start]:
-    """Several starts by k-means++: on principal components where columns are many, on all columns otherwise."""
-    options, d = problem.options, problem.description.dimension
-    k, kind = options.n_components, options.covariance_type
-    rows, directions = problem.rows, problem.directions
-    if d <= 2 * k:
-        directions = np.eye(d)
-        rows = project_on(problem, directions)
-    starts = [cluster_start(rows, directions, d, k, kind, problem.rng) for _ in range(_CLUSTER_STARTS)]
-    return [_pooled(problem, start) for start in starts]
-
-
 def _pooled(problem: Problem, start: Start) -> Start:
     """One covariance for all: what the means leave of the data's, rather than a sphere."""
     parameters, total = start.parameters, problem.description.covariance
@@ -193,59 +203,97 @@ def _pooled(problem: Problem, start: Start) -> Start:
     return replace(start, parameters=replace(parameters, covariances=within))
 
 
-def _best(problem: Problem, starts: list[Start]) -> Start:
-    """The start that is likeliest after a few steps; on a part of the rows where there are many."""
-    options = problem.options
-    points = some_points(problem, -(-problem.description.n // _TRIAL_ROWS))
-    rule = StoppingRule(_SMALL_STEPS if _is_small(problem) else _TRIAL_STEPS, options.rule.tol / 10)
-    tried = [refine_gaussian_mixture(points, s.parameters, rule, **limits(problem, s.parameters)) for s in starts]
-    values = [float(done.trace.values[-1]) for done in tried]
-    best = int(np.argmax(values))
-    if values[best] - values[0] <= options.rule.tol:  # the first is the moments' where there are any
-        best = 0
-    chosen, parameters = starts[best], tried[best].parameters
-    reduced = None
-    if options.covariance_type in SPHERICAL and not _is_small(problem):
-        reduced = replace(parameters, means=parameters.means @ problem.directions)
-    details = {"starts": [(start.name, value) for start, value in zip(starts, values, strict=True)]}
-    return replace(chosen, parameters=parameters, reduced=reduced, details={**chosen.details, **details})
-
-
-def _refine(problem: Problem, start: Start) -> tuple[GaussianParameters, tuple[Trace, ...], dict[str, Any]]:
+def _refine(problem: Problem, chosen: Chosen) -> tuple[Chosen, GaussianParameters, tuple[Trace, ...], dict[str, Any]]:
     """EM on the projected rows where components are spheres, then on the rows themselves; traces; what was done."""
-    options = problem.options
+    options, start = problem.options, chosen.start
     if options.refine is None:
-        return start.parameters, (), {}
+        return chosen, start.parameters, (), {}
     if options.refine == "one-step":
         from odeco.refinement.one_step import scoring_step
 
         stepped, share = scoring_step(whole_points(problem, start.parameters), start.parameters)
-        return stepped, (), {"step_share": share}
-    parameters, traces, n_exchanges, n_reduced = start.parameters, [], 0, 0
-    repaired = Repaired(parameters)
-    left = options.rule.max_iter
+        return chosen, stepped, (), {"step_share": share}
+    if chosen.found is not None:
+        return _refine_found(problem, chosen)
+    em = _Em(problem)
+    parameters = start.parameters
+    if start.reduced is not None and em.left > 1:
+        state = em(reduced_points(problem), start.reduced, em.left - 1)
+        parameters = lifted(state, problem.directions, options.covariance_type)
+    n_reduced = sum(trace.n_iter for trace in em.traces)
+    parameters = em(whole_points(problem, parameters), parameters, em.left)
+    if (
+        options.route == "auto"
+        and options.effort != "quick"
+        and (parameters.weights < DEAD / parameters.weights.size).any()
+    ):
+        return _refine_found(problem, _searched(problem, replace(start, parameters=parameters)))
+    return chosen, parameters, tuple(em.traces), {"projected_steps": n_reduced}
 
-    def em(points: Points, begin: GaussianParameters, most: int) -> GaussianParameters:
-        nonlocal left
-        done = refine_gaussian_mixture(points, begin, replace(options.rule, max_iter=most), **limits(problem, begin))
-        left -= done.trace.n_iter
-        traces.append(done.trace)
+
+def _refine_found(
+    problem: Problem, chosen: Chosen
+) -> tuple[Chosen, GaussianParameters, tuple[Trace, ...], dict[str, Any]]:
+    """EM from the best of a search; finalists that were found on a part of the rows are compared on all of them."""
+    found, sample, em = chosen.found, chosen.sample, _Em(problem)
+    assert found is not None
+    assert sample is not None
+    lift: Callable[[GaussianParameters], GaussianParameters] = sample.lift
+    if len(sample.landscape.rows) < problem.description.n:
+        on_all = finish(found, _Whole(problem, lift), _FINAL_STEPS)
+        em.left = max(em.left - _FINAL_STEPS, 1)
+        found, lift = on_all, _as_it_is
+    best = lift(found.best.state)
+    tol = problem.options.rule.tol / (100 if _is_small(problem) else 1)
+    parameters = em(whole_points(problem, best), best, em.left, tol)
+    advice = said_of(found, problem.options.n_components)
+    named = replace(
+        chosen.start,
+        name=found.best.name,
+        suggested=found.suggested,
+        details={**chosen.start.details, **found.details()},
+    )
+    return replace(chosen, start=named, advice=advice), parameters, tuple(em.traces), {"projected_steps": 0}
+
+
+def _as_it_is(state: GaussianParameters) -> GaussianParameters:
+    return state
+
+
+class _Em:
+    """EM steps that are counted, and their traces."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.left = problem, problem.options.rule.max_iter
+        self.traces: list[Trace] = []
+
+    def __call__(
+        self, points: Points, begin: GaussianParameters, most: int, tol: float | None = None
+    ) -> GaussianParameters:
+        rule = self.problem.options.rule
+        done = refine_gaussian_mixture(
+            points,
+            begin,
+            replace(rule, max_iter=most, tol=rule.tol if tol is None else tol),
+            **limits(self.problem, begin),
+        )
+        self.left -= done.trace.n_iter
+        self.traces.append(done.trace.by(rule.tol))
         return done.parameters
 
-    if options.covariance_type in SPHERICAL:
-        if start.reduced is not None and left > 1:
-            state = em(reduced_points(problem), start.reduced, left - 1)
-            parameters = lifted(state, problem.directions, options.covariance_type)
-            n_reduced = traces[0].n_iter
-        if left > _FIRST_STEPS:
-            parameters = em(whole_points(problem, parameters), parameters, _FIRST_STEPS)
-            repaired = repair(problem, parameters)
-            parameters, n_exchanges = repaired.parameters, repaired.n_exchanges
-    finished = len(traces) > (n_reduced > 0) and traces[-1].converged and n_exchanges == 0
-    if left > 0 and not finished:
-        parameters = em(whole_points(problem, parameters), parameters, left)
-    said = {"exchanges": n_exchanges, "projected_steps": n_reduced, "useless_components": repaired.n_useless}
-    return parameters, tuple(traces), said
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """All rows, to be climbed."""
+
+    problem: Problem
+    lift: Callable[[GaussianParameters], GaussianParameters]
+
+    def climb(self, state: GaussianParameters, n_steps: int, tol: float) -> tuple[GaussianParameters, float]:
+        begin = self.lift(state)
+        points = whole_points(self.problem, begin)
+        done = refine_gaussian_mixture(points, begin, StoppingRule(n_steps, tol), **limits(self.problem, begin))
+        return done.parameters, float(done.trace.best)
 
 
 def _one_component(description: Description, options: Options) -> Fitted:
@@ -268,10 +316,8 @@ def _one_component(description: Description, options: Options) -> Fitted:
     return Fitted(parameters, report)
 
 
-def _report(
-    problem: Problem, start: Start, advice: tuple[str, ...], traces: tuple[Trace, ...], done: dict[str, Any]
-) -> Diagnostics:
-    k = problem.options.n_components
+def _report(problem: Problem, chosen: Chosen, traces: tuple[Trace, ...], done: dict[str, Any]) -> Diagnostics:
+    start, advice, k = chosen.start, chosen.advice, problem.options.n_components
     spectrum = problem.description.eigenvalues if start.spectrum is None else start.spectrum
     leading = spectrum[: k - 1]
     condition = float(leading[0] / leading[-1]) if leading.size == k - 1 and leading[-1] > 0 else float("inf")
@@ -283,14 +329,6 @@ def _report(
         method += f", then {sum(trace.n_iter for trace in traces)} EM steps"
         if done["projected_steps"]:
             method += f" ({done['projected_steps']} of them on {problem.rows.z.shape[1]} dimensions)"
-        if done["exchanges"]:
-            method += f", {done['exchanges']} times exchanging a component that explained nothing"
-    if done.get("useless_components"):
-        m = done["useless_components"]
-        advice += (
-            f"{m} of {k} components explain next to nothing: the likelihood loses less by leaving one out than chance "
-            f"gains. Lower n_components to {k - m}, or use more samples.",
-        )
     return Diagnostics(
         n_components=k,
         spectrum=np.asarray(spectrum),
@@ -299,6 +337,7 @@ def _report(
         residual=start.residual,
         method=method,
         n_passes=int(start.details.get("n_passes", 0)) + 2,
+        suggested_components=start.suggested,
         advice=advice,
         details={**start.details, "refinement": traces, **done},
     )

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import cheapest_pairs, halves, merging, pair_costs
+from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
     Points,
     Sums,
     maximize,
+    n_parameters,
     posterior_sums,
     posteriors_of,
     refine_gaussian_mixture,
@@ -22,13 +23,13 @@ from odeco.refinement.loop import StoppingRule
 
 Floats = NDArray[np.float64]
 
-# Variances, as shares of the columns' own, below which a component sits on a few equal values.
-_SPIKE = 1e-4
+# Variances, as shares of the columns' own, below which a component sits on equal values; rows that make that no chance.
+_THIN, _FEW_ROWS = 1e-4, 10
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianLandscape:
-    """Rows (n, d) about their mean, all in memory.
+class GaussianLandscape(Landscape[GaussianParameters]):
+    """Rows (n, p) about their mean, all in memory: whole, or projected, with what was left out in ``points.rest``.
 
     Attributes
     ----------
@@ -45,6 +46,17 @@ class GaussianLandscape:
     scales: Floats
     floor: float
     total: Floats | None = field(repr=False)
+
+    @property
+    def features(self) -> Floats:
+        return self.rows / np.sqrt(self.scales)
+
+    @property
+    def weight(self) -> float:
+        return float(len(self.rows) if self.weights is None else self.weights.sum())
+
+    def n_parameters(self, k: int) -> int:
+        return n_parameters(self.covariance_type, k, self.points.dimension)
 
     def size(self, state: GaussianParameters) -> int:
         return state.weights.size
@@ -67,18 +79,18 @@ class GaussianLandscape:
         products = None if sums.products is None else np.tensordot(adding, sums.products, 1)
         return self._maximize(Sums(sums.value, sums.weight, adding @ sums.features, products))
 
-    def split(self, state: GaussianParameters, rng: np.random.Generator, n_powers: int) -> GaussianParameters:
-        return self.of_shares(halves(self.rows / np.sqrt(self.scales), self._shares(state), rng, n_powers))
-
     def degenerate(self, state: GaussianParameters) -> bool:
-        """Whether a component is as thin as the floor allows, or nearly so, in some direction."""
+        """Whether a component is thin in some direction and has fewer rows than twice what determine it."""
+        if self.covariance_type in ("tied", "tied_spherical"):
+            return False
         scaled = np.asarray(state.covariances)
-        if self.covariance_type in ("full", "tied"):
+        if self.covariance_type == "full":
             roots = np.sqrt(self.scales)
-            least = float(np.linalg.eigvalsh(scaled / np.outer(roots, roots)).min())
+            least = np.linalg.eigvalsh(scaled / np.outer(roots, roots)).min(axis=1)
         else:
-            least = float((scaled / self.scales).min())
-        return least < _SPIKE
+            least = (scaled / self.scales).reshape(len(scaled), -1).min(axis=1)
+        rows = state.weights * len(self.rows)
+        return bool(((least < _THIN) & (rows < max(_FEW_ROWS, 2 * (self.rows.shape[1] + 1)))).any())
 
     def of_shares(self, shares: Floats) -> GaussianParameters:
         """The parameters of responsibilities times weights, (k, n)."""
@@ -95,43 +107,45 @@ class GaussianLandscape:
             first += len(batch)
         return blocks
 
-    def _shares(self, state: GaussianParameters) -> Floats:
-        parts, first, shares_of = [], 0, posteriors_of(self.points, state)
+    def posterior(self, state: GaussianParameters) -> tuple[Floats, Floats]:
+        parts, values, first, shares_of = [], [], 0, posteriors_of(self.points, state)
         for batch in self.points.batches:
-            parts += [shares for shares, _, _ in shares_of(batch, first)]
+            for shares, found, _ in shares_of(batch, first):
+                parts.append(shares)
+                values.append(found)
             first += len(batch)
-        shares = np.concatenate(parts, axis=1)
-        return np.asarray(shares if self.weights is None else shares * self.weights, dtype=np.float64)
+        shares = np.concatenate(parts, axis=1) * (1.0 if self.weights is None else self.weights)
+        return np.asarray(shares, dtype=np.float64), np.concatenate(values).astype(np.float64)
 
     def _maximize(self, sums: Sums) -> GaussianParameters:
-        k, d = len(sums.features), self.rows.shape[1]
+        k, p = len(sums.features), self.rows.shape[1]
         nothing: Any = {
             "spherical": np.ones(k),
             "tied_spherical": 1.0,
-            "diag": np.ones((k, d)),
-            "tied": np.eye(d),
-            "full": np.repeat(np.eye(d)[None], k, axis=0),
+            "diag": np.ones((k, p)),
+            "tied": np.eye(p),
+            "full": np.repeat(np.eye(p)[None], k, axis=0),
         }[self.covariance_type]
-        old = GaussianParameters(np.full(k, 1 / k), np.zeros((k, d)), nothing, self.covariance_type)
-        return maximize(sums, old, d, self.floor * self.scales, self.total)
+        old = GaussianParameters(np.full(k, 1 / k), np.zeros((k, p)), nothing, self.covariance_type)
+        return maximize(sums, old, self.points.dimension, self.floor * self.scales, self.total)
 
     def _expected(self, features: Floats, products: Floats | None, state: GaussianParameters) -> Floats:
         """Largest expected log-likelihood of components with these sums, up to what mergers leave as it is, (m,).
 
         One covariance for all stays as it is.
         """
-        counts, d, kind = features[:, -1], self.rows.shape[1], self.covariance_type
-        safe = np.maximum(counts, 1e-300)
-        means = features[:, :d] / safe[:, None]
+        counts, p, kind = features[:, -1], self.rows.shape[1], self.covariance_type
+        safe, d = np.maximum(counts, 1e-300), self.points.dimension
+        means = features[:, :p] / safe[:, None]
         entropy = counts * np.log(safe)
         floor = self.floor * self.scales
         if kind == "spherical":
-            variances = (features[:, d] / safe - (means * means).sum(axis=1)) / d
+            variances = (features[:, p] / safe - (means * means).sum(axis=1)) / d
             return np.asarray(entropy - counts * d / 2 * np.log(np.maximum(variances, float(floor.mean()))))
         if kind == "tied_spherical":
             return np.asarray(entropy + counts * (means * means).sum(axis=1) / (2 * float(state.covariances)))
         if kind == "diag":
-            within = np.maximum(features[:, d : 2 * d] / safe[:, None] - means * means, floor)
+            within = np.maximum(features[:, p : 2 * p] / safe[:, None] - means * means, floor)
             return np.asarray(entropy - counts / 2 * np.log(within).sum(axis=1))
         if kind == "tied":
             distances = (means * np.linalg.solve(state.covariances, means.T).T).sum(axis=1)

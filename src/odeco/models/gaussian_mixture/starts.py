@@ -1,8 +1,7 @@
-"""Where EM starts: the moment estimate of the covariance type, or k-means++ on principal components."""
+"""The theorem's estimate of each covariance type, as a start for EM."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +13,10 @@ from odeco.exceptions import MomentError
 from odeco.models.gaussian_mixture.data import Description
 from odeco.models.gaussian_mixture.moments import SphericalMoments, spherical_estimate, variance_moment
 from odeco.models.product_mixture.solve import ProductStart
-from odeco.moments.vectors import ProjectedRows
 from odeco.refinement.gaussian_mixture import GaussianParameters
 from odeco.sources.dense import DenseSource
 
 Floats = NDArray[np.float64]
-
-# Rows that k-means looks at.
-_MOST_ROWS = 5000
-# Its iterations: EM goes on from there.
-_LLOYD = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +33,7 @@ class Start:
     spectrum: Floats | None = field(default=None, repr=False)
     gap: float = float("nan")
     doubtful: bool = False
+    suggested: int | None = None
     details: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -53,7 +47,7 @@ def spherical_start(
     pure: bool = False,
 ) -> Start:
     """Theorems 3.2 and 3.3; other covariance types take the spheres for a start."""
-    tied = covariance_type == "tied_spherical"
+    tied, shaped = covariance_type == "tied_spherical", covariance_type in ("spherical", "tied_spherical")
     found = spherical_estimate(moments, tied, rng, method, pure=pure)
     kind = "tied_spherical" if tied else "spherical"
     covariances = moments.noise_variance if tied else found.variances
@@ -62,13 +56,14 @@ def spherical_start(
     signal = moments.eigenvalues[:k] - moments.noise_variance
     decomposition = found.decomposition
     return Start(
-        "moments" if covariance_type in ("spherical", "tied_spherical") else "spherical moments",
+        "moments" if shaped else "spherical moments",
         lifted(reduced, directions, covariance_type),
         reduced,
         decomposition.residual,
         moments.eigenvalues - moments.noise_variance,
         float(1 - max(signal[k - 1], 0.0) / signal[k - 2]) if k > 1 else 1.0,
         not decomposition.status.ok or bool(found.clipped or found.weak.any()),
+        int(np.count_nonzero(moments.eigenvalues > moments.noise_edge)) + 1 if shaped else None,
         {
             "noise_variance": moments.noise_variance,
             "noise_edge": moments.noise_edge,
@@ -97,7 +92,8 @@ def product_estimate(found: ProductStart, mean: Floats, n_components: int) -> St
         )
     parameters = GaussianParameters(found.weights, found.means - mean, found.variances, "diag")
     doubtful = found.decomposition is not None and not found.decomposition.status.ok
-    return Start("completed moments", parameters, None, found.residual, found.spectrum, found.gap, doubtful)
+    suggested = int(np.sum(found.spectrum > found.noise)) + 1
+    return Start("completed moments", parameters, None, found.residual, found.spectrum, found.gap, doubtful, suggested)
 
 
 def view_start(
@@ -152,47 +148,8 @@ def view_start(
         found.components.residual,
         singular,
         float("nan"),
-        False,
-        {"coherence": coherence(means), "noise_variance": noise, "n_passes": found.n_passes},
+        details={"coherence": coherence(means), "noise_variance": noise, "n_passes": found.n_passes},
     )
-
-
-def cluster_start(
-    rows: ProjectedRows,
-    directions: Floats,
-    dimension: int,
-    n_components: int,
-    covariance_type: str,
-    rng: np.random.Generator,
-) -> Start:
-    """Spheres about the centres of k-means, begun by k-means++, on the principal components of some rows."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    step = -(-len(rows.z) // _MOST_ROWS)
-    z, squares = rows.z[::step].astype(np.float64), rows.squares[::step].astype(np.float64)
-    weights = np.ones(len(z)) if rows.weights is None else rows.weights[::step]
-    if not weights.any():
-        weights = np.ones(len(z))
-    seed = int(rng.integers(2**31 - 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct rows than components: EM copes with empty ones
-        found = KMeans(n_components, n_init=1, max_iter=_LLOYD, random_state=seed)
-        with threadpool_limits(1):  # so few rows are not worth waking threads for
-            labels = found.fit(z, sample_weight=weights).labels_
-    shares = np.zeros((n_components, len(z)))
-    shares[labels, np.arange(len(z))] = weights
-    counts = shares.sum(axis=1)
-    safe = np.where(counts > 0, counts, 1.0)
-    means = shares @ z / safe[:, None]
-    within = np.maximum(shares @ squares - counts * (means * means).sum(axis=1), 0.0)
-    average = max(float(within.sum() / counts.sum() / dimension), 1e-6 * float(weights @ squares / weights.sum()))
-    average = average if average > 0 else 1.0
-    tied = covariance_type == "tied_spherical"
-    # Shrunk to the average by one more row of it: a cluster of one row has no variance of its own.
-    variances = average if tied else (within / dimension + average) / (counts + 1)
-    reduced = GaussianParameters(counts / counts.sum(), means, variances, "tied_spherical" if tied else "spherical")
-    return Start("k-means++", lifted(reduced, directions, covariance_type), reduced)
 
 
 def lifted(reduced: GaussianParameters, directions: Floats, covariance_type: str) -> GaussianParameters:

@@ -1,8 +1,7 @@
 """A Gaussian mixture of rows of which only sums can be had: elsewhere, or out of core.
 
 What `fit` does with rows in memory without what needs them there: projected rows are not kept, so that all EM steps run
-over the rows themselves, and components are not exchanged one by one. Starts that the moments do not give come from a
-fit to a sample.
+over the rows themselves. Where the moments' start cannot be trusted, EM starts from a fit to a sample.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.models.gaussian_mixture.choice import is_trusted, sample_size
 from odeco.models.gaussian_mixture.data import SPHERICAL, Description, Options, fits_single
 from odeco.models.gaussian_mixture.fit import Fitted, check_gap, fit_source
 from odeco.models.gaussian_mixture.moments import SphericalMoments
@@ -26,9 +26,6 @@ from odeco.sources.dense import OutOfCoreRows, as_dense_source
 
 Floats = NDArray[np.float64]
 
-# Rows from which EM starts where the moments give no start.
-_SAMPLE = 5000
-
 
 def fit_sums(source: OutOfCoreRows, options: Options, description: Description, rng: np.random.Generator) -> Fitted:
     """Fit to a source of which sums are taken."""
@@ -36,16 +33,16 @@ def fit_sums(source: OutOfCoreRows, options: Options, description: Description, 
         asked = "route='views'" if options.route == "views" else "refine='one-step'"
         raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
     advice: tuple[str, ...] = ()
+    start, why = None, ""
     try:
         start = _moment_start(source, options, description, rng)
     except MomentError as error:
         if options.refine is None:
             raise
-        start = _sample_start(source, options, description, rng)
-        advice = (
-            f"the moments could not be relied on ({error}) EM started from a fit to {_SAMPLE} rows instead: it may end "
-            "in a local optimum, so compare several random_state.",
-        )
+        why = str(error)
+    alone = options.refine is None or options.route != "auto" or options.effort == "quick"
+    if start is None or not (alone or is_trusted(start, options, small=False)):
+        start, advice = _sample_start(source, options, description, rng, why)
     parameters, trace = start.parameters, None
     if options.refine is not None:
         points = Points(source, description.mean, np.dtype(np.float64), description.dimension)
@@ -84,11 +81,24 @@ def _moment_start(source: OutOfCoreRows, options: Options, description: Descript
     return replace(start, parameters=replace(found, covariances=within))
 
 
-def _sample_start(source: OutOfCoreRows, options: Options, description: Description, rng: np.random.Generator) -> Start:
-    rows = source.sample(_SAMPLE)
-    quick = replace(options, rule=StoppingRule(50, options.rule.tol))
-    found = fit_source(as_dense_source([rows]), quick, rng)
-    return Start("a sample", found.parameters.shifted(-description.mean), doubtful=True)
+def _sample_start(
+    source: OutOfCoreRows, options: Options, description: Description, rng: np.random.Generator, why: str
+) -> tuple[Start, tuple[str, ...]]:
+    """The fit to a sample: the best of the candidates there."""
+    rows = source.sample(sample_size(options.n_components))
+    found = fit_source(as_dense_source([rows]), replace(options, rule=StoppingRule(50, options.rule.tol)), rng)
+    report = found.diagnostics
+    details = {**report.details, **({"moments": why} if why else {})}
+    start = Start(
+        f"{report.method} on {len(rows)} rows",
+        found.parameters.shifted(-description.mean),
+        residual=report.residual,
+        spectrum=report.spectrum,
+        gap=report.gap,
+        suggested=report.suggested_components,
+        details=details,
+    )
+    return start, report.advice
 
 
 def _report(
@@ -106,6 +116,7 @@ def _report(
         residual=start.residual,
         method=start.name if trace is None else f"{start.name}, then {trace.n_iter} EM steps",
         n_passes=2,
+        suggested_components=start.suggested,
         advice=advice,
         details={**start.details, "refinement": () if trace is None else (trace,)},
     )
