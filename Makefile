@@ -21,7 +21,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -122,6 +122,9 @@ bench-files: $(VENV)/.installed-bench ## streamed fits, a pass over each format:
 
 bench-text: $(VENV)/.installed-bench ## counting words: the same (five minutes)
 	@$(PY) -m benchmarks text
+
+bench-trust: $(VENV)/.installed-bench ## one fit against ten starts on real data: the same (half an hour)
+	@$(PY) -m benchmarks trust
 
 bench-distributed: $(VENV)/.installed-bench ## Dask and Spark beside one process: the same
 	@$(PY) -m benchmarks distributed

@@ -33,7 +33,9 @@ def fit_odeco(counts: Any, k: int, seed: int = 0, *, one_pass: bool = False, **o
     return Fit(model.components_, spent, sweeps=model.n_iter_)
 
 
-def fit_tomotopy(counts: Any, k: int, alpha: float, iterations: int, seed: int = 0, *, optimize: bool = True) -> Fit:
+def fit_tomotopy(
+    counts: Any, k: int, alpha: float, iterations: int, seed: int = 0, *, optimize: bool = True, workers: int = THREADS
+) -> Fit:
     """Collapsed Gibbs sampling; by default it optimises alpha on the way."""
     import tomotopy as tp
 
@@ -48,7 +50,7 @@ def fit_tomotopy(counts: Any, k: int, alpha: float, iterations: int, seed: int =
         if stop > start:
             model.add_doc(words[start:stop].tolist())
     preparation = time.perf_counter() - begin
-    spent = harness.once(lambda: model.train(iterations, workers=THREADS))
+    spent = harness.once(lambda: model.train(iterations, workers=workers))
     found = np.array([model.get_topic_word_dist(topic) for topic in range(k)])
     # Words that no document has are given what the others have without any count.
     topics = np.repeat(found.min(axis=1, keepdims=True), counts.shape[1], axis=1)
