@@ -125,7 +125,7 @@ class Rows:
         totals = shares.sum(axis=0) + self.smoothing
         return Mixture(totals / totals.sum(), [columns.maximize(shares) for columns in self.columns])
 
-    def fit(self, responsibilities: Any, *, max_iter: int = 1000, tol: float = 1e-8) -> Mixture:
+    def fit(self, responsibilities: Any, *, max_iter: int = 500, tol: float = 1e-7) -> Mixture:
         """EM from these responsibilities until a step gains less than `tol` a row."""
         mixture, before = self.maximize(responsibilities), -np.inf
         for _ in range(max_iter):

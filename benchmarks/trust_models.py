@@ -217,7 +217,7 @@ def _single_topic(cell: Cell) -> Problem:
     def ours(seed: int) -> Any:
         return odeco.SingleTopicModel(cell.k, random_state=seed).fit(counts)
 
-    return Problem(ours, _random_starts(rows, cell.k, max_iter=300, tol=1e-6), judge)
+    return Problem(ours, _random_starts(rows, cell.k, max_iter=200, tol=1e-5), judge)
 
 
 def _topics(cell: Cell) -> Problem:
