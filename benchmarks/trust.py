@@ -38,7 +38,8 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     packages = ["numpy", "scipy", "scikit-learn", "hmmlearn", "tomotopy", "python-picard"]
     measurements = {name: partial(measure, name, quick) for name in SECTIONS}
     with harness.one_thread():
-        return provenance.measure(measurements, only, packages, _code, settings={"seeds": SEEDS}, quick=quick)
+        settings = {"seeds": SEEDS, "cells": len(cells(quick=quick))}
+        return provenance.measure(measurements, only, packages, _code, settings=settings, quick=quick)
 
 
 def _code(section: str) -> tuple[str, ...]:

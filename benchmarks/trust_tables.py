@@ -108,6 +108,7 @@ def docs_tables(result: Result) -> str:
     parts = [
         f"Cells won / tied / lost, the worst loss (nats per sample or step, % of errors) and the time of one fit as a "
         f"share of all the peer's starts (median):\n\n{_counts_table(compared)}",
+        *_missing(compared["fits"], result.settings("peers").get("cells")),
         _left_out(compared["fits"]),
         f"Warnings, as a sign that a fit lost (every fit counts, {len(compared['fits'][0])} for each cell):\n\n"
         f"{_warnings_table(compared)}",
@@ -160,6 +161,16 @@ def _loss_text(one: Comparison) -> str:
     if one.ours is None:
         return "failed"
     return f"{one.loss:.1%}" if one.cell.estimator in ERRORS else f"{one.loss:.4f}"
+
+
+def _missing(found: Sequence[Any], cells: int | None) -> list[str]:
+    """Words where the peers were stopped: large cells come last."""
+    if cells is None or len(found) >= cells:
+        return []
+    return [
+        f"**{len(found)} of the {cells} cells are compared.** The peers' run was stopped before it came to the others, "
+        "which are the costly ones: these counts say less of large data than of small."
+    ]
 
 
 def _left_out(found: Sequence[Sequence[Comparison]]) -> str:

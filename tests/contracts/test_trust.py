@@ -173,8 +173,15 @@ def test_tables_show_counts_warnings_and_lost_cells():
     fits = [ours(-0.5), ours(-1.5, verdict="DOUBT", **grid), ours(-1.0, warned=1, k=3), ours(-1.0, k=4)]
     runs = {"peers": peers, "before": before, "fits": fits}
     machine = Environment("3", "one processor", {"odeco": "0"})
-    result = Result({name: Section(machine, ("metrics.py",), rows) for name, rows in runs.items()}, {})
-    text = trust.docs_tables(result)
+
+    def told(cells):
+        settings = {"cells": cells}
+        sections = {name: Section(machine, ("metrics.py",), rows, settings=settings) for name, rows in runs.items()}
+        return trust.docs_tables(Result(sections, {}))
+
+    text = told(4)
+    assert "cells are compared" not in text
+    assert "**4 of the 9 cells are compared.**" in told(9)
     lines = text.splitlines()
     assert "| GaussianMixture diag | tuning | 1 | 0 / 0 / 1 | 0.5000 | 0.1 | 0 / 0 / 1 | 0.5000 | 0.1 |" in lines
     assert "| GaussianMixture diag | judging | 2 | 0 / 1 / 1 | 4.0000 | 0.1 | 1 / 1 / 0 |  | 0.1 |" in lines
