@@ -33,6 +33,7 @@ NAMES = [
     "curves",
     "scaling",
     "distributed",
+    "trust",
 ]
 QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 
