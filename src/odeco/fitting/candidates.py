@@ -111,6 +111,8 @@ class Effort:
         Candidates that are moved.
     patience : int
         Moves in vain before a finalist is left where it is.
+    most_moves : int
+        Moves of a finalist at most.
     n_field : int
         Starts of the field's own kind (k-means, random rows).
     tol : float
@@ -122,13 +124,16 @@ class Effort:
     settle_steps: int = 5
     n_finalists: int = 3
     patience: int = 2
+    most_moves: int = 6
     n_field: int = 5
     tol: float = 1e-5
 
 
 EFFORTS = {
     "auto": Effort(),
-    "thorough": Effort(screen_steps=40, climb_steps=200, n_finalists=6, patience=6, n_field=20, tol=1e-6),
+    "thorough": Effort(
+        screen_steps=40, climb_steps=200, n_finalists=6, patience=6, most_moves=30, n_field=20, tol=1e-6
+    ),
 }
 # Log-likelihoods per sample that differ by less are those of one optimum.
 TIE = 1e-3
@@ -343,8 +348,9 @@ def _moved(
     Larger by splitting every component, or, every other time in vain, by new ones on rows that fit worst.
     """
     best = _climbed(landscape, outcome.name, outcome.state, effort.climb_steps, effort)
-    in_vain = 0
-    while in_vain < effort.patience and k > 1:
+    in_vain, n_tried = 0, 0
+    while in_vain < effort.patience and n_tried < effort.most_moves and k > 1:
+        n_tried += 1
         if in_vain % 2:
             larger = landscape.seed(best.state, -(-k // 2), rng)
         else:

@@ -46,9 +46,11 @@ class MixtureRefinement:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mixture:
+class Mixture:
+    """Weights (k,) and topics (k, d)."""
+
     weights: Floats
-    topics: Floats
+    topics: Floats = field(repr=False)
 
 
 def refine_multinomial_mixture(
@@ -84,10 +86,10 @@ def refine_multinomial_mixture(
     start = np.asarray(topics, dtype=np.float64)
     shares = np.asarray(weights, dtype=np.float64) + 1e-12
 
-    def step(state: _Mixture, iteration: int) -> tuple[_Mixture, float]:
+    def step(state: Mixture, iteration: int) -> tuple[Mixture, float]:
         return _em_step(read, state, smoothing)
 
-    first = _Mixture(shares / shares.sum(), _without_zeros(start, read))
+    first = Mixture(shares / shares.sum(), _without_zeros(start, read))
     refined = run_refinement(step, first, StoppingRule(max_iter, tol))
     return MixtureRefinement(refined.state.weights, refined.state.topics, refined.trace)
 
@@ -120,7 +122,7 @@ class _Posteriors(Additive):
 
     _sums = ("word_counts", "shares", "log_likelihood", "total")
 
-    def __init__(self, state: _Mixture) -> None:
+    def __init__(self, state: Mixture) -> None:
         self.state = state
         self.word_counts, self.shares = np.zeros(state.topics.shape), np.zeros(state.weights.shape)
         self.log_likelihood, self.total = 0.0, 0.0
@@ -142,12 +144,12 @@ class _Posteriors(Additive):
         self.total += float(len(resp) if sample_weight is None else sample_weight.sum())
 
 
-def _em_step(read: Callable[[], Iterable[Any]], state: _Mixture, smoothing: float) -> tuple[_Mixture, float]:
+def _em_step(read: Callable[[], Iterable[Any]], state: Mixture, smoothing: float) -> tuple[Mixture, float]:
     """One step, and the log posterior per document before it."""
     sums = _Posteriors(state).update_all(read())
     objective = smoothing * float(np.log(state.topics).sum() + np.log(state.weights).sum()) + sums.log_likelihood
     word_counts, shares = sums.word_counts + smoothing, sums.shares + smoothing
-    new = _Mixture(shares / shares.sum(), word_counts / word_counts.sum(axis=1, keepdims=True))
+    new = Mixture(shares / shares.sum(), word_counts / word_counts.sum(axis=1, keepdims=True))
     return new, objective / max(sums.total, 1e-300)
 
 
