@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from inspect import isgeneratorfunction
 from typing import Any
 from unittest import mock
 
@@ -122,10 +123,10 @@ STAGES: dict[str, list[Stage]] = {
     "tensor": [Stage("odeco.decomposition.methods:run_method", "orthogonal iteration", _contractions)],
     "topics": [
         Stage("odeco.models.topics.moments:choose_word_scale", "scale of words, on a pilot", _nothing),
-        Stage("odeco.models.topics.moments:word_range", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:range_passes", "directions of word pairs", _directions),
         Stage("odeco.models.topics.moments:_triples", "triples on them", _triples),
         Stage(
-            "odeco.models.lda.estimator:LatentDirichletAllocation._estimate",
+            "odeco.models.lda.estimator:LatentDirichletAllocation._theorem",
             "alpha0, decomposition, recovery",
             _nothing,
         ),
@@ -211,18 +212,28 @@ def _clocks(stages: list[Stage]) -> Iterator[dict[str, float]]:
     inner = [0.0]
 
     def clock(place: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def timed(*args: Any, **options: Any) -> Any:
+        @contextmanager
+        def running() -> Iterator[None]:
             inner.append(0.0)
             start = time.perf_counter()
             try:
-                return function(*args, **options)
+                yield
             finally:
                 whole = time.perf_counter() - start
                 spent[place] += whole - inner.pop()
                 inner[-1] += whole
 
-        return timed
+        @wraps(function)
+        def timed(*args: Any, **options: Any) -> Any:
+            with running():
+                return function(*args, **options)
+
+        @wraps(function)
+        def timed_passes(*args: Any, **options: Any) -> Any:
+            with running():  # the passes that it asks for included
+                return (yield from function(*args, **options))
+
+        return timed_passes if isgeneratorfunction(function) else timed
 
     with ExitStack() as stack:
         for stage in stages:

@@ -330,14 +330,16 @@ def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -
 
 def _whitened(counts: Any, k: int) -> tuple[Any, Any, float]:
     """The tensor that a fit decomposes, its whitener, and b_i / a_i of Theorem 3.5."""
-    from odeco.models.topics.moments import word_moments
+    from odeco.models.topics.moments import word_passes
     from odeco.models.topics.theorem import search_alpha0
     from odeco.moments import dirichlet_moments
+    from odeco.moments.passes import run_passes
     from odeco.sources import as_source
     from odeco.tensors import ExplicitTensor
     from odeco.whitening import whiten
 
-    found = word_moments(as_source(counts), k, word_scale=None, rng=np.random.default_rng(0)).basis
+    source = as_source(counts)
+    found = run_passes(word_passes(source, k, word_scale=None, rng=np.random.default_rng(0)), source).basis
     alpha0 = search_alpha0(found).alpha0
     exact = dirichlet_moments(found.moments.first, found.moments.pairs, found.moments.triples, alpha0)
     inner = whiten(exact.second, k)

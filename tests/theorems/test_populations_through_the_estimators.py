@@ -83,7 +83,7 @@ def test_lengths_that_go_with_topics_do_not_bias_the_weights():
     assert by_length.weights_.max() > 0.9  # 200 words count (2 / 3) ** 2, 20 words (1 / 6) ** 2
     refined = SingleTopicModel(2, random_state=0).fit(counts)
     np.testing.assert_allclose(refined.weights_, 0.5, atol=0.01)
-    with pytest.raises(ValueError, match="document_weights must be 'auto', 'equal' or 'length', got 'none'"):
+    with pytest.raises(ValueError, match="document_weights must be one of 'auto', 'equal', 'length', got 'none'"):
         SingleTopicModel(2, document_weights="none").fit(counts)
 
 

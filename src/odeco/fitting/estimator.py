@@ -1,48 +1,166 @@
-"""What every estimator has: a decomposer, samples in chunks (`partial_fit`), moments made apart."""
+"""What every estimator is: five parts that a model gives, and the one way in which they are run.
+
+Rows are opened, passes over them fill sums, a theorem reads an estimate from the sums, likelihood steps refine it, and
+what was learned gets its names. `MomentEstimator` goes this way for `fit`, from all rows, and for `partial_fit` and
+files of moments, from the sums that a stream has left.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
-
-import numpy as np
-from sklearn.utils.validation import validate_data
 
 from odeco._random import as_generator
 from odeco.decomposition import Decomposer
+from odeco.diagnostics import Diagnostics, warn_all
+from odeco.exceptions import MomentError
+from odeco.fitting.rows import vector_chunks as vector_chunks
 from odeco.fitting.stream import MomentStream, StreamPlan
-from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
-from odeco.sources.scale import check_magnitude
-from odeco.sources.values import number_block
+from odeco.kernels.threads import single_threaded_blas
+from odeco.moments.passes import Passes, run_passes
+from odeco.sources.base import require_passes
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is known before a refinement.
+
+    Attributes
+    ----------
+    rows : source or None
+        None where there are only the sums of a stream.
+    moments : what the passes, or the stream, gave
+    estimate : what the theorem made of them
+        None where they do not determine the model: `error` says why.
+    error : MomentError or None
+    """
+
+    rows: Any
+    moments: Any = None
+    estimate: Any = None
+    error: MomentError | None = None
 
 
 class MomentEstimator:
-    """An estimator by moments, whose samples may come in chunks. It says how chunks are made, how they are summed (its
-    plan), and how sums are read; the rest follows.
+    """An estimator by moments. A model gives:
+
+    - rows: ``_open(X, ...)``, a source to fit on, and ``_chunks(X, reset=..., ...)`` for a stream;
+    - passes: ``_passes(source, rng)``, and ``_plan()`` for a stream;
+    - theorem: ``_theorem(moments, rng)``;
+    - family: ``_refine(found, rng)``;
+    - names: ``_conclude(found, refined)``, which sets the learned attributes.
+
+    ``_check_options`` comes before all of them.
     """
 
     _stream_options: ClassVar[tuple[str, ...]] = ("n_components",)  # what the sums are made for
+    _moments_alone: ClassVar[tuple[str | None, ...]] = (None,)  # what `refine` is where no refinement follows
     _stream: MomentStream[Any, Any]
+    diagnostics_: Diagnostics
+    refine: str | None
     method: str
     method_options: Mapping[str, Any] | None
     random_state: Any
 
-    def _decomposer(self) -> Decomposer:
-        """What decomposes the moment tensor, checked."""
-        return Decomposer.of(self.method, self.method_options)
+    # What a model gives.
 
+    _open: Callable[..., Any]  # ``_open(X, ...)``: a source, once X is checked and its form learned
     # ``_chunks(X, *, reset, ...)``: checked chunks of X; with `reset` the form of the data is learned from the first.
     _chunks: Callable[..., Iterator[Any]]
+
+    def _check_options(self) -> None:
+        """Raise for options that could not be used, before anything is computed."""
+        self._decomposer()
+
+    @abstractmethod
+    def _passes(self, source: Any, rng: Any) -> Passes[Any]:
+        """The passes over the rows (`odeco.moments.passes`), which return the moments."""
 
     @abstractmethod
     def _plan(self) -> StreamPlan[Any, Any]:
         """How chunks are held and summed, once the form of the data is known."""
 
+    def _stream_moments(self, rng: Any) -> Any:
+        """The moments of all that the stream has seen, in the form in which `_passes` returns them."""
+        return self._stream.read(self._plan())
+
     @abstractmethod
+    def _theorem(self, moments: Any, rng: Any) -> Any:
+        """What the paper reads from the moments, and nothing else; MomentError where they do not determine it."""
+
+    def _refine(self, found: Found, rng: Any) -> Any:
+        """The refined parameters, from the theorem's estimate or, where there is none, from another start."""
+        raise found.error or NotImplementedError(f"{type(self).__name__} has no refinement.")
+
+    @abstractmethod
+    def _conclude(self, found: Found, refined: Any) -> Diagnostics:
+        """Set the learned attributes, from what was refined or, where that is None, from the estimate; a report."""
+
+    def _wait(self, found: Found, rng: Any) -> Diagnostics:
+        """Placeholders for a stream that does not determine the model yet, and words that say so."""
+        raise found.error or MomentError("the samples so far do not determine the model.")
+
+    def _warns(self) -> bool:
+        """Whether the estimate of a stream warns: not as long as its first samples are waited for."""
+        return self._stream.started
+
+    def _blas(self) -> AbstractContextManager[None]:
+        """How many threads BLAS has: one, where matrices are small or batches are shared by threads."""
+        return single_threaded_blas()
+
+    # How the parts are run.
+
+    def _fit(self, X: Any, **given: Any) -> Self:
+        """`fit`, whatever comes with X."""
+        self._check_options()
+        self._forget_stream()
+        source = self._open(X, **given)
+        require_passes(source, 2)
+        return self._fit_rows(source, as_generator(self.random_state))
+
+    def _fit_rows(self, source: Any, rng: Any) -> Self:
+        with self._blas():
+            found = self._find(source, lambda: run_passes(self._passes(source, rng), source), rng)
+            alone = self.refine in self._moments_alone
+            if alone and found.error is not None:
+                raise found.error
+            report = self._conclude(found, None if alone else self._refine(found, rng))
+        self._finish(report)
+        return self
+
+    def _partial_fit(self, X: Any, **given: Any) -> Self:
+        """`partial_fit`, whatever comes with X."""
+        self._check_options()
+        self._add_chunks(X, **given)
+        return self._read_moments()
+
     def _read_moments(self) -> Self:
         """Estimate from all that the stream has seen."""
+        rng = as_generator(self.random_state)
+        with self._blas():
+            found = self._find(None, lambda: self._stream_moments(rng), rng)
+            report = self._conclude(found, None) if found.error is None else self._wait(found, rng)
+        self._finish(report, warn=self._warns())
+        return self
+
+    def _find(self, rows: Any, moments: Callable[[], Any], rng: Any) -> Found:
+        read = None
+        try:
+            read = moments()
+            return Found(rows, read, self._theorem(read, rng))
+        except MomentError as error:
+            return Found(rows, read, error=error)
+
+    def _finish(self, diagnostics: Diagnostics, *, warn: bool = True) -> None:
+        """Keep the report of a fit, and raise its advice as warnings."""
+        self.diagnostics_ = warn_all(diagnostics) if warn else diagnostics
+
+    def _decomposer(self) -> Decomposer:
+        """What decomposes the moment tensor, checked."""
+        return Decomposer.of(self.method, self.method_options)
 
     def _add_chunks(self, X: Any, **given: Any) -> None:
         """Add samples to the stream, which begins with the first of them."""
@@ -69,20 +187,3 @@ class MomentEstimator:
         """Drop the sums of `partial_fit`: a new `fit` starts from nothing."""
         if hasattr(self, "_stream"):
             del self._stream
-
-
-def vector_chunks(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Iterator[DenseBatch]:
-    """Rows of numbers for a model: one matrix, checked as scikit-learn does, or the batches of a source."""
-    if is_matrix(X):
-        rows = check_magnitude(validate_data(model, number_block(X), dtype=[np.float64, np.float32], reset=reset))
-        yield DenseBatch(rows, None if sample_weight is None else check_weights(sample_weight, len(rows)))
-        return
-    source = as_dense_source(X, sample_weight=sample_weight)
-    if reset:
-        model.n_features_in_ = source.n_features
-    elif source.n_features != model.n_features_in_:
-        raise ValueError(
-            f"X has {source.n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} "
-            "features as input."
-        )
-    yield from source

@@ -7,8 +7,9 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from odeco.fitting.rows import take_names as take_names
 from odeco.sources.kinds import are_dask, is_dask, is_remote, is_spark
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -41,12 +42,6 @@ def by_rows(kind: str) -> Callable[[Method], Method]:
         return run  # type: ignore[return-value]
 
     return decorate
-
-
-def take_names(model: Any, X: Any) -> None:
-    """Take over the names of the columns of a Dask DataFrame: its partitions come with them."""
-    if is_dask(X):
-        _check_feature_names(model, X._meta if hasattr(X, "columns") else np.empty((0, 1)), reset=True)
 
 
 def sum_and_count(scores: Any) -> tuple[float, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,13 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
-from odeco.diagnostics import Diagnostics, warn_all
 from odeco.fitting.estimator import MomentEstimator
-from odeco.models.lazy import by_rows, sum_and_count, take_names
-from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseSource, as_dense_source, is_matrix
-from odeco.sources.kinds import fitted_by
+from odeco.fitting.options import check_choice as check_choice
+from odeco.fitting.options import check_enough as check_enough
+from odeco.fitting.options import check_integer as check_integer
+from odeco.fitting.options import check_number as check_number
+from odeco.fitting.rows import open_vectors
+from odeco.models.lazy import by_rows, sum_and_count
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
 
@@ -38,7 +38,6 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     random_state: Any
     weights_: Floats
     n_features_in_: int
-    diagnostics_: Diagnostics
 
     # What a family gives.
 
@@ -103,20 +102,8 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
 
     # What the families' fits have in common.
 
-    def _open(self, X: Any, sample_weight: ArrayLike | None) -> DenseSource:
-        """A source of dense rows to fit on; one matrix is checked as scikit-learn does, names of columns included."""
-        if is_matrix(X):
-            X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
-            if sample_weight is not None:
-                sample_weight = check_weights(sample_weight, X.shape[0])
-        source = as_dense_source(fitted_by(self, X), sample_weight=sample_weight)
-        take_names(self, X)
-        self.n_features_in_ = source.n_features
-        return source
-
-    def _finish(self, diagnostics: Diagnostics, *, warn: bool = True) -> None:
-        """Keep the report of a fit, and raise its advice as warnings."""
-        self.diagnostics_ = warn_all(diagnostics) if warn else diagnostics
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> Any:
+        return open_vectors(self, X, sample_weight)
 
 
 def log_sum_exp(joint: Floats) -> Floats:
@@ -132,31 +119,3 @@ def posterior(joint: Floats) -> tuple[Floats, Floats]:
     totals = shares.sum(axis=1, keepdims=True)
     shares /= totals
     return shares, (highest + np.log(totals))[:, 0]
-
-
-def check_choice(name: str, value: Any, allowed: Sequence[str | None]) -> None:
-    """Raise unless an option is one of the allowed values."""
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-
-
-def check_integer(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless an option is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name} must be {kind}, got {value!r}.")
-
-
-def check_number(name: str, value: Any) -> None:
-    """Raise unless an option is a finite number, 0 or positive."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0:
-        raise ValueError(f"{name} must be a finite number, 0 or positive, got {value!r}.")
-
-
-def check_enough(n_samples: int, n_components: int) -> None:
-    """Raise where there are fewer samples than components."""
-    if n_samples < n_components:
-        raise ValueError(
-            f"n_samples={n_samples} is smaller than n_components={n_components}: use more samples or fewer components."
-        )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from odeco.kernels.threads import sum_batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +54,14 @@ class Additive(ABC):
 
     Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`: numbers,
     arrays, other sums, or lists and dictionaries of these (None is left out). `_on` names the arguments of the
-    constructor, which are attributes too: what these are sums on.
+    constructor, which are attributes too: what these are sums on. `_by_threads` says that threads share the batches of
+    a pass, each with sums of its own, because `update` itself uses none.
     """
 
     _sums: ClassVar[tuple[str, ...]] = ()
     _maxima: ClassVar[tuple[str, ...]] = ()
     _on: ClassVar[tuple[str, ...]] = ()
+    _by_threads: ClassVar[bool] = False
 
     @abstractmethod
     def update(self, batch: Any) -> Any:
@@ -66,11 +72,13 @@ class Additive(ABC):
         return type(self)(**{name: getattr(self, name) for name in self._on})
 
     def update_all(self, batches: Any) -> Self:
-        """Add every batch of a source, where its rows are; returns self."""
+        """Empty sums with every batch of a source added where its rows are: one pass. These, or others like them."""
         add_to = getattr(batches, "add_to", None)
         if add_to is not None:
             added: Self = add_to(self)
             return added
+        if self._by_threads:
+            return sum_batches(batches, self.emptied if self._on else partial(deepcopy, self))
         for batch in batches:
             self.update(batch)
         return self

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from odeco.sources.base import Batch, Source
+from odeco.sources.base import Batch, Source, thin
 from odeco.sources.counts import as_batch, check_weights
 
 
@@ -40,6 +40,9 @@ class ArraySource(Source):
             stop = min(start + self._batch_size, self.n_samples)
             weights = None if self._weights is None else self._weights[start:stop]
             yield Batch(row_slice(self._counts, start, stop), self._lengths[start:stop], weights)
+
+    def sample(self, size: int) -> Batch:
+        return thin(self.whole(), size)
 
     def map(self, function: Callable[[Batch], Batch]) -> Source:
         """Applied once and for all, rather than at every pass."""

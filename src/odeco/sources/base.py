@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,16 @@ class Batch:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
+def thin(batch: Batch, size: int) -> Batch:
+    """Evenly spaced rows of a batch, `size` of them at most."""
+    return batch if len(batch) <= size else batch.take(evenly(len(batch), size))
+
+
+def evenly(n: int, size: int) -> NDArray[np.intp]:
+    """`size` evenly spaced places of n, or all of them."""
+    return np.linspace(0, n - 1, size).astype(np.intp) if n > size else np.arange(n)
+
+
 class Source(ABC):
     """Batches of rows, in the same order at every reading. Made by :func:`odeco.sources.as_source`."""
 
@@ -62,6 +73,10 @@ class Source(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Batch]:
         """One pass over the rows."""
+
+    def sample(self, size: int) -> Batch:
+        """About `size` rows, evenly spread over the data where they lie in memory, over the first batch elsewhere."""
+        return thin(next(iter(self)), size)
 
     def map(self, function: Callable[[Batch], Batch]) -> Source:
         """A source of ``function(batch)``; the function must treat rows one by one and keep the columns."""
@@ -86,9 +101,9 @@ class MappedSource(Source):
         return map(self._function, self._source)
 
 
-def require_passes(source: Source, n_passes: int) -> None:
+def require_passes(source: Any, n_passes: int) -> None:
     """Raise unless ``source`` can be read ``n_passes`` times."""
-    if n_passes > 1 and not source.reiterable:
+    if n_passes > 1 and not getattr(source, "reiterable", True):
         raise ValueError(
             f"{n_passes} passes over the data are needed, but an iterator can be read only once: pass a function "
             "that returns a new iterator at each call (or a list of batches), or use partial_fit."

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.sources.base import evenly
 from odeco.sources.chunks import Rechunked, join_weights, once, refuse_two_weights
 from odeco.sources.counts import check_weights
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
@@ -201,8 +202,7 @@ class OutOfCoreRows(DenseSource):
 
     def sample(self, size: int) -> DenseBatch:
         """`size` rows, evenly spaced, or all of them."""
-        n = self.n_rows
-        return self.take(np.linspace(0, n - 1, size).astype(np.intp) if n > size else np.arange(n))
+        return self.take(evenly(self.n_rows, size))
 
 
 def as_rows(X: Any) -> Rows:

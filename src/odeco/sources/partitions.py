@@ -17,7 +17,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.sources.base import Batch
+from odeco.sources.arrays import join_batches as join_counts
+from odeco.sources.base import Batch, evenly
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, OutOfCoreRows, join_batches
 from odeco.sources.streams import StreamSource
 
@@ -127,6 +128,7 @@ class Partitioned(ABC):
     checkpoint: Any = None
     _read: Callable[[], Iterable[Any]]
     _n_samples: int | None
+    _batch_size: int = 65_536
 
     def _restricted(self, pieces: Sequence[Piece] | None, functions: tuple[Callable[[Any], Any], ...]) -> Self:
         """The same source with other rows, and other functions applied to its batches."""
@@ -167,6 +169,10 @@ class Partitioned(ABC):
     def n_first(self, most: int) -> int:
         """The number of rows, counted up to `most` only."""
         return min(most, sum(self.partitions.first_sizes(most)) if self.pieces is None else self.n_rows)
+
+    def count_first(self) -> None:
+        """Count the rows of a first batch: it is known then where a sample of them lies."""
+        self.n_first(self._batch_size)
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """The source of some rows, given by their places in the whole, ascending."""
@@ -304,6 +310,10 @@ class PartitionedCounts(Partitioned, StreamSource):
     def batch_size(self) -> int:
         """Rows per batch that leaves the source, where it is read batch by batch."""
         return self._batch_size
+
+    def sample(self, size: int) -> Batch:
+        """What the first batch would give; no other row travels."""
+        return join_counts(self.only(evenly(self.n_first(self.batch_size), size)).collect())
 
     def map(self, function: Callable[[Batch], Batch]) -> PartitionedCounts:
         return Partitioned.map(self, function)

@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from odeco._random import RandomState, as_generator
 from odeco.moments import FrequenciesAndPairs, WordFrequencies, WordPairs
+from odeco.moments.passes import Passes, run_passes
 from odeco.sources import as_source, require_passes
-from odeco.sources.base import Source
 from odeco.whitening.whitener import Whitener, check_n_components, check_spectrum
 
 Array = NDArray[np.float64]
@@ -119,21 +119,50 @@ def word_range(
     random_state : int, Generator, RandomState or None
     """
     source = as_source(X)
-    d = source.n_features
+    exact = _is_exact(source.n_features, n_components + n_oversamples, n_products)
+    require_passes(source, 1 if exact else n_products)
+    passes = range_passes(
+        source.n_features,
+        n_components,
+        word_scale=word_scale,
+        n_oversamples=n_oversamples,
+        n_products=n_products,
+        dtype=dtype,
+        random_state=random_state,
+    )
+    return run_passes(passes, source)
+
+
+def range_passes(
+    n_features: int,
+    n_components: int,
+    *,
+    word_scale: float | Callable[[], float] = 0.5,
+    n_oversamples: int = 10,
+    n_products: int = 3,
+    dtype: DTypeLike = np.float32,
+    random_state: RandomState = None,
+) -> Passes[WordRange]:
+    """The passes of `word_range`, for whatever source of `n_features` words they are run on."""
+    d = n_features
     check_n_components(n_components, d)
     _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
     width = min(n_components + n_oversamples, d)
-    exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
-    n_passes = 1 if exact else n_products
-    require_passes(source, n_passes)
+    exact = _is_exact(d, width, n_products)
     work = np.dtype(np.float64 if exact else dtype)
     start = np.eye(d) if exact else as_generator(random_state).standard_normal((d, width))
-    first = FrequenciesAndPairs(start.astype(work)).update_all(source)
+    first = yield FrequenciesAndPairs(start.astype(work))
     scale = frequency_scale(first.frequencies.mean, word_scale() if callable(word_scale) else word_scale)
     image = scale[:, None] * first.pairs.product
-    space, images = (start, image * scale) if exact else _krylov(source, image, scale, n_products - 1, work)
+    space, images = (start, image * scale) if exact else (yield from _krylov(image, scale, n_products - 1, work))
     spectrum, rotation = _ritz(space, images)
-    return WordRange(first.frequencies, scale, space, images, rotation, spectrum, n_passes, float(np.finfo(work).eps))
+    n_passes, eps = 1 if exact else n_products, float(np.finfo(work).eps)
+    return WordRange(first.frequencies, scale, space, images, rotation, spectrum, n_passes, eps)
+
+
+def _is_exact(n_features: int, width: int, n_products: int) -> bool:
+    """Whether the whole matrix of pairs is formed: it is small, or no larger than the space of directions."""
+    return n_features <= max(_SMALL_VOCABULARY, min(width, n_features) * (n_products - 1))
 
 
 def whiten_words(X: Any, n_components: int, **options: Any) -> Whitener:
@@ -162,7 +191,7 @@ def orthonormalize(block: Array) -> Array:
     return block
 
 
-def _krylov(source: Source, image: Array, scale: Array, n_blocks: int, dtype: DTypeLike) -> tuple[Array, Array]:
+def _krylov(image: Array, scale: Array, n_blocks: int, dtype: DTypeLike) -> Passes[tuple[Array, Array]]:
     """An orthonormal basis of the Krylov space of ``S M2 S`` that begins with an image, and the image of that space."""
     from odeco.kernels.products import tall_inner, tall_product
 
@@ -173,17 +202,12 @@ def _krylov(source: Source, image: Array, scale: Array, n_blocks: int, dtype: DT
             for block in blocks:
                 image = image - tall_product(block, tall_inner(block, image))
         blocks.append(orthonormalize(image))
-        image = _product(source, blocks[-1], scale, dtype)
+        # S M2 S @ block, one pass.
+        pairs = yield WordPairs((scale[:, None] * blocks[-1]).astype(dtype))
+        image = pairs.product
+        image *= scale[:, None]
         images.append(image)
     return np.hstack(blocks), np.hstack(images)
-
-
-def _product(source: Source, block: Array, scale: Array, dtype: DTypeLike) -> Array:
-    """``S M2 S @ block``, one pass."""
-    pairs = WordPairs((scale[:, None] * block).astype(dtype)).update_all(source)
-    image = pairs.product
-    image *= scale[:, None]
-    return image
 
 
 def _ritz(space: Array, images: Array) -> tuple[Array, Array]:

@@ -9,11 +9,13 @@ import pytest
 
 from odeco.fitting.stream import MomentStream
 from odeco.metrics import match_components
-from odeco.models.topics.moments import choose_word_scale, sample_documents, thin, word_moments
+from odeco.models.topics.moments import choose_word_scale, word_passes
 from odeco.models.topics.stream import word_plan
 from odeco.models.topics.theorem import topics_at
+from odeco.moments.passes import run_passes
 from odeco.simulate import lda_documents, zipf_topics
 from odeco.sources import as_batch, as_source
+from odeco.sources.base import thin
 
 K, D, N = 4, 300, 6000
 
@@ -28,7 +30,12 @@ PLAN = word_plan(K, word_scale=0.5, basis_size=1000)
 
 
 def read(stream, plan=PLAN):
-    return stream.read(plan).read(K)
+    found = stream.read(plan).read(K)
+    return found.basis, found.noise
+
+
+def word_moments(source, n_components, **options):
+    return run_passes(word_passes(source, n_components, **options), source)
 
 
 def stream_of(sample, chunk):
@@ -103,7 +110,7 @@ def test_the_word_scale_follows_the_noise(sample):
 
 
 def test_samples_are_spread_over_the_data(sample):
-    chosen = sample_documents(as_source(sample.counts), 100)
+    chosen = as_source(sample.counts).sample(100)
     assert len(chosen) == 100
     assert np.array_equal(chosen.lengths[-1:], as_batch(sample.counts).lengths[-1:])
     assert len(thin(as_batch(sample.counts[:5]), 100)) == 5

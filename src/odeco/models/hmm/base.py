@@ -148,7 +148,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             data = self._open(X, lengths, sequence_weight, reset=True)
         else:
             data = self._encode(X, lengths, sequence_weight, reset=True)
-        return self._fit(data, as_generator(self.random_state))
+        return self._fit_rows(data, as_generator(self.random_state))
 
     def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
         return self._encode_joined(join_sequences(X, lengths, weights), reset=reset)
@@ -163,13 +163,13 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
 
         return open_source(fitted_by(self, X), lengths, weights).prepare(travelling(self)._look, make_encode)
 
-    def _fit(self, data: Chains, rng: np.random.Generator) -> Self:
+    def _fit_rows(self, source: Chains, rng: np.random.Generator) -> Self:
         """The theorem's estimate, or Baum-Welch from the best start."""
         if self.refine is None:
-            self._adopt(*self._theorem(data, rng), data)
+            self._adopt(*self._theorem(source, rng), source)
             return self
-        start, report = self._start(data, rng)
-        return self._refined(data, start, report)
+        start, report = self._start(source, rng)
+        return self._refined(source, start, report)
 
     def _refined(self, data: Chains, start: Parameters, report: MomentReport) -> Self:
         passes = max(self.max_iter - report.n_early, 1)
@@ -231,10 +231,10 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             ),
         )
 
-    def _partial_fit(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> Self:
+    def _partial_fit(self, X: Any, **given: Any) -> Self:
         self._check_options()
         refuse_elsewhere(X, "partial_fit")
-        self._add_chunks(X, lengths=lengths, sequence_weight=sequence_weight)
+        self._add_chunks(X, **given)
         try:
             return self._read_moments()
         except MomentError as error:

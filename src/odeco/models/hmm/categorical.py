@@ -139,7 +139,7 @@ class CategoricalHMM(HiddenMarkovModel):
         `MomentWarning` says so. How the sequences are divided into calls makes no difference. Give `n_features` where
         later symbols may be larger.
         """
-        return self._partial_fit(X, lengths, sequence_weight)
+        return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
     def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
         return symbol_plan(self.n_symbols_, self.n_components)
@@ -148,7 +148,7 @@ class CategoricalHMM(HiddenMarkovModel):
         """The fit to the first steps while there are no more; then what the moments of all of them give."""
         stream = self._stream
         if not stream.started:
-            return self._fit(self._kept_steps(), as_generator(stream.seed))
+            return self._fit_rows(self._kept_steps(), as_generator(stream.seed))
         kept = self._kept_steps()
         found, report = self._from_sums(stream.read(self._plan()), kept)
         report = replace(report, method=f"{report.method}, of all {stream.n:,} steps")

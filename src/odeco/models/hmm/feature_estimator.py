@@ -194,7 +194,7 @@ class FeatureHMM(HiddenMarkovModel):
         runs on the steps kept, from the best of the starts by moments of everything and of clusters of the steps kept
         (one state: from the steps kept alone). How the sequences are divided into calls makes no difference.
         """
-        return self._partial_fit(X, lengths, sequence_weight)
+        return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
     def _chunks(self, X: Any, *, reset: bool, lengths: Any = None, sequence_weight: Any = None) -> Iterator[Sequences]:
         values, offsets, weights = self._clean(join_sequences(X, lengths, sequence_weight), reset=reset)
@@ -209,7 +209,7 @@ class FeatureHMM(HiddenMarkovModel):
         kept = self._kept_steps()
         data = self._packed(kept.values, kept.offsets, kept.weights)
         if not stream.started:
-            return self._fit(data, rng)
+            return self._fit_rows(data, rng)
         first = f" the first {len(kept):,} steps, which are kept"
         if self.n_components == 1:
             found, report = self._one_state(data, rng)

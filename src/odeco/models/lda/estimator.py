@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,9 @@ from odeco._random import RandomState
 from odeco.completion import completion, infer_proportions
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
-from odeco.models.topics.theorem import (
-    UNIDENTIFIED_ALPHA0,
-    BasisMoments,
-    TopicEstimate,
-    search_alpha0,
-    topics_at,
-)
-from odeco.refinement.lda import refine_lda
-from odeco.refinement.loop import Trace
+from odeco.models.topics.moments import WordMoments
+from odeco.models.topics.theorem import UNIDENTIFIED_ALPHA0, TopicEstimate, search_alpha0, topics_at
+from odeco.refinement.lda import LDARefinement, refine_lda
 from odeco.sources import Source
 from odeco.sources.arrays import ArraySource
 
@@ -119,52 +114,52 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.alpha_ = np.full(self.n_components, UNIDENTIFIED_ALPHA0 / self.n_components)
         self.alpha0_, self.eta_, self.n_iter_ = UNIDENTIFIED_ALPHA0, self.eta, 0
 
-    def _estimate(
-        self, basis: BasisMoments, rng: np.random.Generator
-    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
-        """Topics at the given alpha0, or at the one that the residual points to."""
-        if self.alpha0 != "auto":
-            if isinstance(self.alpha0, str) or not 0 < self.alpha0 < np.inf:
-                raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
-            estimate = topics_at(basis, float(self.alpha0), rng, self._decomposer())
-            return estimate, [], {"alpha0_total": estimate.raw_total * estimate.alpha0}
-        search = search_alpha0(basis, self._decomposer())
-        estimate = topics_at(basis, search.alpha0, rng, self._decomposer())
-        details = {
-            "alpha0_total": estimate.raw_total * estimate.alpha0,
-            "alpha0_curve": search.curve,
-            "alpha0_identified": search.identified,
-        }
-        return estimate, [] if search.identified else [_UNIDENTIFIED], details
+    def _check_options(self) -> None:
+        super()._check_options()
+        if self.alpha0 != "auto" and (isinstance(self.alpha0, str) or not 0 < self.alpha0 < np.inf):
+            raise ValueError(f"alpha0 must be 'auto' or a positive number, got {self.alpha0!r}.")
 
-    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
+    def _theorem(self, moments: WordMoments, rng: np.random.Generator) -> TopicEstimate:
+        """Topics at the given alpha0, or at the one that the residual points to."""
+        basis, method = moments.basis, self._decomposer()
+        search = search_alpha0(basis, method) if self.alpha0 == "auto" else None
+        estimate = topics_at(basis, float(self.alpha0) if search is None else search.alpha0, rng, method)
+        details: dict[str, Any] = {"alpha0_total": estimate.raw_total * estimate.alpha0}
+        if search is None:
+            return replace(estimate, details=details)
+        details |= {"alpha0_curve": search.curve, "alpha0_identified": search.identified}
+        return replace(estimate, advice=() if search.identified else (_UNIDENTIFIED,), details=details)
+
+    def _polish(
+        self, source: Source, topics: Floats, estimate: TopicEstimate | None, rng: np.random.Generator
+    ) -> LDARefinement:
         """Refine the topics; where the moments do not know alpha the sweeps use 1/k for every topic."""
-        refined = refine_lda(
+        alpha = None
+        if estimate is not None and estimate.details.get("alpha0_identified", True):
+            alpha = estimate.weights * estimate.alpha0
+        return refine_lda(
             source.whole() if isinstance(source, ArraySource) else source,
             topics,
-            self.alpha_ if details.get("alpha0_identified", True) else None,
+            alpha,
             method=REFINEMENTS[str(self.refine)],
             eta=self.eta,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=rng,
         )
-        order = np.argsort(-refined.alpha, kind="stable")
-        self.components_, self.alpha_ = refined.topics[order], refined.alpha[order]
-        self.alpha0_ = float(self.alpha_.sum())
-        self.eta_ = refined.eta
-        self.n_iter_ = refined.n_iter
-        return refined.trace
+
+    def _learn(self, estimate: TopicEstimate | None, refined: LDARefinement | None) -> None:
+        if refined is not None:
+            order = np.argsort(-refined.alpha, kind="stable")
+            self.components_, self.alpha_ = refined.topics[order], refined.alpha[order]
+            self.alpha0_ = float(self.alpha_.sum())
+            self.eta_, self.n_iter_ = refined.eta, refined.n_iter
+        elif estimate is not None:
+            self.components_, self.alpha_ = estimate.topics, estimate.weights * estimate.alpha0
+            self.alpha0_, self.eta_, self.n_iter_ = estimate.alpha0, self.eta, 0
 
     def _steps_taken(self) -> str:
         return f"{self.n_iter_} sweeps of {REFINEMENTS[str(self.refine)]}"
-
-    def _set(self, estimate: TopicEstimate) -> None:
-        self.components_ = estimate.topics
-        self.alpha_ = estimate.weights * estimate.alpha0
-        self.alpha0_ = estimate.alpha0
-        self.eta_ = self.eta
-        self.n_iter_ = 0
 
     @by_rows("shares")
     def transform(self, X: Any) -> Floats:

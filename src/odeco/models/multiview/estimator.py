@@ -199,7 +199,7 @@ class MultiViewMixture(MixtureEstimator):
             check_enough(look.columns.n, self.n_components)
             solution = self._solve(found, look, rng)
         except ValueError as error:  # MomentError is one
-            return self._wait(look, model, str(error))
+            return self._wait_for_more(look, model, str(error))
         parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
         self._set(parameters, model, look.kinds, None)
         self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
@@ -222,7 +222,7 @@ class MultiViewMixture(MixtureEstimator):
             polish=polish,
         )
 
-    def _wait(self, look: ViewLook, model: ViewModel, error: str) -> Self:
+    def _wait_for_more(self, look: ViewLook, model: ViewModel, error: str) -> Self:
         """Column means for all components until there are samples enough, and words that say so."""
         k = self.n_components
         means = [np.tile(mean, (k, 1)) for mean in look.columns.means]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
-from odeco.models.topics.theorem import BasisMoments, TopicEstimate, topics_at
-from odeco.refinement.loop import Trace
-from odeco.refinement.multinomial_mixture import log_joint, refine_multinomial_mixture
+from odeco.models.topics.moments import WordMoments
+from odeco.models.topics.theorem import TopicEstimate, topics_at
+from odeco.refinement.multinomial_mixture import MixtureRefinement, log_joint, refine_multinomial_mixture
 from odeco.sources import Source
 
 Floats = NDArray[np.float64]
@@ -94,33 +95,34 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         self.basis_size = basis_size
         self.random_state = random_state
 
-    def _estimate(
-        self, basis: BasisMoments, rng: np.random.Generator
-    ) -> tuple[TopicEstimate, list[str], dict[str, Any]]:
+    def _theorem(self, moments: WordMoments, rng: np.random.Generator) -> TopicEstimate:
         """Theorem 3.1: alpha0 = 0."""
-        estimate = topics_at(basis, 0.0, rng, self._decomposer())
-        return estimate, [], {"weights_total": estimate.raw_total}
+        estimate = topics_at(moments.basis, 0.0, rng, self._decomposer())
+        return replace(estimate, details={"weights_total": estimate.raw_total})
 
-    def _polish(self, source: Source, topics: Floats, details: dict[str, Any], rng: np.random.Generator) -> Trace:
-        refined = refine_multinomial_mixture(
+    def _polish(
+        self, source: Source, topics: Floats, estimate: TopicEstimate | None, rng: np.random.Generator
+    ) -> MixtureRefinement:
+        return refine_multinomial_mixture(
             source,
-            self.weights_,
+            np.full(self.n_components, 1.0 / self.n_components) if estimate is None else estimate.weights,
             topics,
             smoothing=self.smoothing,
             max_iter=1 if self.refine == "one-step" else self.max_iter,
             tol=self.tol,
         )
-        self._keep(refined.weights, refined.topics, refined.n_iter)
-        return refined.trace
+
+    def _learn(self, estimate: TopicEstimate | None, refined: MixtureRefinement | None) -> None:
+        if refined is not None:
+            self._keep(refined.weights, refined.topics, refined.n_iter)
+        elif estimate is not None:
+            self._keep(estimate.weights, estimate.topics, 0)
 
     def _steps_taken(self) -> str:
         return f"{self.n_iter_} EM steps"
 
     def _placeholders(self, topics: Floats) -> None:
         self._keep(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
-
-    def _set(self, estimate: TopicEstimate) -> None:
-        self._keep(estimate.weights, estimate.topics, 0)
 
     def _keep(self, weights: Floats, topics: Floats, n_iter: int) -> None:
         order = np.argsort(-weights, kind="stable")

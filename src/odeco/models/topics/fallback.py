@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.models.topics.moments import sample_documents
 from odeco.sources import Source
 
 Floats = NDArray[np.float64]
@@ -15,7 +14,7 @@ _SAMPLE = 5_000
 
 def documents_as_topics(source: Source, n_components: int, rng: np.random.Generator) -> Floats:
     """`n_components` documents chosen as k-means++ chooses seeds (by angle), each half mixed with all words: (k, d)."""
-    batch = sample_documents(source, _SAMPLE)
+    batch = source.sample(_SAMPLE)
     counts = batch.counts[batch.lengths > 0].astype(np.float64)
     if counts.shape[0] == 0:
         raise ValueError("X has no words: every document is empty.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
-from odeco.models.topics.moments import HALF_LENGTH, choose_word_scale
+from odeco.models.topics.moments import HALF_LENGTH, WordMoments, choose_word_scale
 from odeco.models.topics.theorem import BasisMoments
 from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
 from odeco.moments.base import Together
@@ -58,11 +58,11 @@ class StreamedWords(Together):
         self.triples.update(weighed)
         return self
 
-    def read(self, n_components: int) -> tuple[BasisMoments, float]:
-        """The moments on k directions, and the noise of the pairs."""
+    def read(self, n_components: int) -> WordMoments:
+        """The moments of all documents so far."""
         noise = self.noise / float(np.sqrt(max(self.frequencies.n_at_least[1], 1)))
         basis = _whiten_basis(self.pairs, self.triples, n_components)
-        return replace(basis, suggested_components=int(np.count_nonzero(basis.spectrum > noise))), noise
+        return WordMoments(replace(basis, suggested_components=int(np.count_nonzero(basis.spectrum > noise))), noise)
 
 
 def word_plan(

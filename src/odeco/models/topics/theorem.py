@@ -6,7 +6,9 @@ whitening, a k x k x k tensor, its decomposition and the topics read off. alpha0
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +77,8 @@ class TopicEstimate:
         Sum of the weights as the eigenvalues give them: 1 only at the true alpha0.
     clipped_mass : (k,)
         Negative mass of each topic before it was put on the simplex.
+    advice, details : tuple of str, mapping
+        What to say of it, where it is not refined; and what else was found.
     """
 
     alpha0: float
@@ -84,6 +88,8 @@ class TopicEstimate:
     clipped_mass: Floats
     decomposition: Decomposition
     whitener: Whitener
+    advice: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: Decomposer = AUTO) -> TopicEstimate:
