@@ -19,7 +19,7 @@ from benchmarks import harness, provenance
 from benchmarks.provenance import Result, Section
 from odeco import DawidSkene, MultiViewMixture, simulate
 from odeco.metrics import match_components
-from odeco.models.dawid_skene.moments import align_classes, majority_parameters
+from odeco.models.dawid_skene.moments import MajorityVotes, align_classes
 from odeco.refinement.dawid_skene import crowd_log_joint, refine_crowd
 from odeco.sources.crowd import read_labels
 from odeco.sources.votes import VoteBatch
@@ -55,7 +55,7 @@ def vote_and_em(labels: Any, k: int) -> tuple[Any, Any]:
     batches, shape = [VoteBatch(crowd.votes)], (len(crowd.workers), k, len(crowd.classes))
     counts = np.asarray(crowd.votes @ np.tile(np.eye(len(crowd.classes)), (len(crowd.workers), 1)))
     by_worker = np.asarray(crowd.votes.sum(axis=0)).reshape(len(crowd.workers), -1)
-    start = majority_parameters(batches, shape, by_worker, 0.01)
+    start = MajorityVotes(shape, by_worker, 0.01).update_all(batches).maximized(0.01)[0]
     found = refine_crowd(batches, [start], smoothing=0.01)[0].parameters
     order = align_classes(found.confusion, by_worker.sum(axis=1))
     classes = crowd.classes[order.labels][np.argmax(crowd_log_joint(crowd.votes, found)[:, order.order], axis=1)]

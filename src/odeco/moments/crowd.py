@@ -20,6 +20,11 @@ from odeco.sources.views import ViewBatch
 Floats = NDArray[np.float64]
 
 
+def draw_groups(n_workers: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Three groups of workers of equal numbers at random, whatever their labels: chunks of items cannot matter."""
+    return np.asarray(rng.permutation(n_workers) % 3)
+
+
 class CrowdMoments(Additive):
     """Sums over items for one grouping of the workers; any chunks and merges give the same.
 

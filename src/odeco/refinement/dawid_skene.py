@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinements
 from odeco.sources.votes import VoteBatch
@@ -52,6 +51,7 @@ class CrowdSums(Additive):
     """
 
     _sums: ClassVar[tuple[str, ...]] = ("totals", "counts", "log_likelihood")
+    _by_threads: ClassVar[bool] = True
 
     def __init__(self, n_sets: int, shape: tuple[int, int, int]) -> None:
         n_workers, k, n_labels = shape
@@ -121,7 +121,7 @@ def refine_crowd(
     """
 
     def step(states: Sequence[CrowdParameters], iteration: int) -> list[tuple[CrowdParameters, float]]:
-        sums = sum_batches(batches, lambda: CrowdPosteriors(states))
+        sums = CrowdPosteriors(states).update_all(batches)
         priors = [float(np.log(state.confusion).sum() + np.log(state.weights).sum()) for state in states]
         objectives = (sums.log_likelihood + smoothing * np.array(priors)) / sums.totals.sum(axis=1)
         return list(zip(sums.maximized(smoothing), objectives.tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,26 +11,34 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.estimator import Found
+from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
-from odeco.kernels.threads import single_threaded_blas, sum_batches
 from odeco.models.dawid_skene.moments import (
     Alignment,
     CrowdLook,
     CrowdSolution,
+    MajorityVotes,
     align_classes,
     average_solutions,
-    draw_groups,
-    majority_parameters,
     solve_crowd,
 )
 from odeco.models.dawid_skene.stream import StreamedVotes, vote_plan
 from odeco.models.lazy import by_rows
-from odeco.models.mixture_base import MixtureEstimator, check_choice, check_integer, check_number
-from odeco.moments.crowd import CrowdMoments
-from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, refine_crowd
+from odeco.models.mixture_base import MixtureEstimator
+from odeco.moments.crowd import draw_groups
+from odeco.moments.passes import Passes, fill
+from odeco.refinement.dawid_skene import (
+    CrowdParameters,
+    CrowdPosteriors,
+    CrowdRefinement,
+    crowd_log_joint,
+    refine_crowd,
+)
+from odeco.refinement.loop import Trace
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
 from odeco.sources.kinds import Checkpointed, OutOfCore, fitted_by
@@ -42,6 +50,7 @@ _REFINE = ("auto", "em", "one-step", "least-squares", None)
 # Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
 _START_SHARE = 0.25
 _MOST_CLASSES = 100  # that are taken for classes without being asked
+_NOT_REFINED: dict[str, Any] = {"objectives": [], "start": "moments", "best_replicated": None}
 _SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
 
 
@@ -108,6 +117,7 @@ class DawidSkene(MixtureEstimator):
     layout_: str
 
     _stream_options = ("n_classes", "n_init")
+    _moments_alone = (None, "least-squares")
 
     def __init__(
         self,
@@ -147,25 +157,12 @@ class DawidSkene(MixtureEstimator):
         sample_weight : (n_items,) array, optional
             Weight of each item, in the order of `items_`.
         """
-        self._check_parameters()
-        self._forget_stream()
+        return self._fit(X, sample_weight=sample_weight)
+
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> VoteSource:
         crowd = open_votes(fitted_by(self, X), self.layout, sample_weight)
-        k = self._begin(crowd.names, crowd.items)
-        rng, draws = as_generator(self.random_state), np.random.default_rng(self._stream_seed())
-        groupings = [draw_groups(len(self.annotators_), draws) for _ in range(int(self.n_init))]  # as for a stream
-        look = sum_batches(crowd, lambda: CrowdLook(groupings, len(self.given_labels_)))
-        if not look.label_counts.any():
-            raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
-        with single_threaded_blas():  # matrices of the size of the classes
-            starts, errors = self._starts(look, k, rng)
-        if self.refine not in (None, "least-squares"):  # votes are one more start of EM, or the only one
-            shape = (len(self.annotators_), k, len(self.given_labels_))
-            votes = majority_parameters(crowd, shape, look.label_counts, self.smoothing)
-            starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
-        elif not starts:
-            raise MomentError(errors[0])
-        self._polish(crowd, look, starts, errors)
-        return self
+        self._begin(crowd.names, crowd.items)
+        return crowd
 
     def partial_fit(
         self,
@@ -183,13 +180,11 @@ class DawidSkene(MixtureEstimator):
         labels of an item in one chunk (sort the rows by item and cut between items; `items_` are those of the last
         chunk); name all `annotators` in the first call unless its chunk has them all.
         """
-        self._check_parameters()
         if isinstance(X, (OutOfCore, Checkpointed)):
             raise ValueError(
                 "partial_fit takes one chunk after the other: give data out of core or checkpointed to fit."
             )
-        self._add_chunks(X, sample_weight=sample_weight, classes=classes, annotators=annotators)
-        return self._read_moments()
+        return self._partial_fit(X, sample_weight=sample_weight, classes=classes, annotators=annotators)
 
     def _chunks(
         self,
@@ -225,93 +220,85 @@ class DawidSkene(MixtureEstimator):
             )
         self.items_ = crowd.items
 
-    def _starts(self, look: CrowdLook, k: int, rng: np.random.Generator) -> tuple[list[CrowdSolution], list[str]]:
-        """Moment estimates of several groupings, and why others gave none."""
-        starts, errors = [], []
-        for moments in look.moments:
-            try:
-                starts.append(self._solve(moments, k, rng))
-            except MomentError as error:
-                errors.append(f"groups of annotators as views: {error}")
-        return starts, errors
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        """Annotators, classes, labels."""
+        n_labels = len(self.given_labels_)
+        return len(self.annotators_), n_labels if self.n_classes is None else int(self.n_classes), n_labels
 
-    def _solve(self, moments: CrowdMoments, k: int, rng: np.random.Generator) -> CrowdSolution:
-        polish = self.refine is not None
-        return solve_crowd(
-            moments,
-            k,
-            rng,
-            smoothing=self.smoothing,
-            method=self._decomposer(),
-            polish=polish,
-        )
+    def _passes(self, source: VoteSource, rng: np.random.Generator) -> Passes[CrowdLook]:
+        draws = np.random.default_rng(self._stream_seed())  # the groupings of a stream
+        groups = tuple(draw_groups(len(self.annotators_), draws) for _ in range(int(self.n_init)))
+        look: CrowdLook = yield CrowdLook(groups, len(self.given_labels_))
+        if not look.label_counts.any():
+            raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
+        return look
 
-    def _polish(self, crowd: VoteSource, look: CrowdLook, starts: list[CrowdSolution], errors: list[str]) -> None:
-        """EM from every start; keep the best, and report."""
-        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
-        n = look.moments[0].weight
-        by_worker = look.label_counts.sum(axis=1)
-        if steps == 0:
-            best, refinement, objectives, winner = average_solutions(starts, by_worker), None, [], 0
-        else:
-            first = [_blurred(start.parameters) for start in starts]
-            runs = refine_crowd(crowd, first, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
-            objectives = [n * run.objective for run in runs]
-            winner = int(np.argmax(objectives))
-            best, refinement = starts[winner], runs[winner]
-        parameters = best.parameters if refinement is None else refinement.parameters
-        alignment = self._set(parameters, by_worker)
-        self.n_iter_ = 0 if refinement is None else refinement.trace.n_iter
-        self.converged_ = refinement is not None and refinement.trace.converged
-        self.lower_bound_ = float(sum_batches(crowd, lambda: CrowdPosteriors([parameters])).log_likelihood[0] / n)
-        same = float(np.mean(np.array(objectives) > max(objectives) - _SAME)) if objectives else None
-        details = {
-            "refinement": None if refinement is None else refinement.trace,
-            "objectives": objectives,
-            "start": "majority votes" if objectives and winner == len(starts) - 1 else "moments",
-            "best_replicated": same,
-            "failed_groupings": len(errors),
-            "diagonal": alignment.diagonal,
-        }
-        moments = best.components is not None
-        advice = [] if moments else [f"the moments could not be used ({errors[0]}) EM started from majority votes."]
-        if look.n_empty:
-            n_items = look.moments[0].n
-            advice.append(f"{look.n_empty} of {n_items} items have no label: all that is known of them is weights_.")
-        groupings = f"moments of {int(self.n_init) - len(errors)} groupings of the workers"
-        if refinement is None:
-            method = groupings
-        else:
-            start = f"{groupings} and majority votes" if moments else "majority votes"
-            method = f"{start}, then {self.n_iter_} EM steps"
-        self._report(best, method, [*advice, *self._naming(alignment)], details)
+    def _warns(self) -> bool:
+        return False
 
-    def _read_moments(self) -> Self:
-        """The estimate of the sums so far; while there are too few items, even votes and words that say so."""
-        rng, stream = as_generator(self.random_state), self._stream.read(self._plan()).groupings
-        k = len(self.given_labels_) if self.n_classes is None else int(self.n_classes)
+    def _theorem(self, moments: StreamedVotes, rng: np.random.Generator) -> tuple[CrowdSolution, ...]:
+        """Theorem 3.6 for every grouping that allows it."""
+        k, method, polish = self._shape[1], self._decomposer(), self.refine is not None
         found, errors = [], []
-        for moments in stream:
+        for sums in moments.groupings:
             try:
-                found.append(self._solve(moments, k, rng))
+                found.append(solve_crowd(sums, k, rng, smoothing=self.smoothing, method=method, polish=polish))
             except MomentError as error:
-                errors.append(str(error))
-        n_workers, n_labels = stream[0].label_counts.shape
-        advice = []
+                errors.append(error)
         if not found:
-            even = CrowdParameters(np.full(k, 1 / k), np.full((n_workers, k, n_labels), 1 / n_labels))
-            found = [CrowdSolution(even)]
-            advice.append(f"the items so far do not determine the classes yet: {errors[0]}")
-        counts = stream[0].label_counts.sum(axis=1)
-        best = average_solutions(found, counts)
-        alignment = self._set(best.parameters, counts)
-        self.n_iter_, self.converged_, self.lower_bound_ = 0, False, float("nan")
-        details = {"n_items": stream[0].n, "failed_groupings": len(errors), "diagonal": alignment.diagonal}
-        self._report(best, f"moments of {len(found)} groupings of the workers, one pass", advice, details, warn=False)
-        return self
+            raise MomentError(f"groups of annotators as views: {errors[0]}")
+        return tuple(found)
 
-    def _begin(self, crowd: CrowdNames, items: NDArray[Any]) -> int:
-        """Names of the fit, and the number of classes."""
+    def _refine(self, found: Found, rng: np.random.Generator) -> _Refined:
+        """EM from the estimate of every grouping and from majority votes, all at once; the best is kept."""
+        majority = fill(MajorityVotes(self._shape, found.moments.label_counts, self.smoothing), found.rows)
+        votes, starts = majority.maximized(self.smoothing)[0], list(found.estimate or ())
+        starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
+        steps = 1 if self.refine == "one-step" else int(self.max_iter)
+        first = [_blurred(start.parameters) for start in starts]
+        runs = refine_crowd(found.rows, first, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
+        objectives = [found.moments.groupings[0].weight * run.objective for run in runs]
+        winner = int(np.argmax(objectives))
+        same = float(np.mean(np.array(objectives) > max(objectives) - _SAME))
+        name = "majority votes" if winner == len(starts) - 1 else "moments"
+        details = {"objectives": objectives, "start": name, "best_replicated": same}
+        return _Refined(runs[winner], starts[winner], details)
+
+    def _conclude(self, found: Found, refined: _Refined | None) -> Diagnostics:
+        items, by_worker = found.moments.groupings[0], found.moments.label_counts.sum(axis=1)
+        best = average_solutions(found.estimate, by_worker) if refined is None else refined.start
+        parameters = best.parameters if refined is None else refined.run.parameters
+        trace = None if refined is None else refined.run.trace
+        alignment = self._learn(parameters, by_worker, trace)
+        n_found = len(found.estimate or ())
+        method = f"moments of {n_found} groupings of the workers"
+        details = {"failed_groupings": int(self.n_init) - n_found, "diagonal": alignment.diagonal}
+        if found.rows is None:
+            return self._describe(best, f"{method}, one pass", [], {"n_items": items.n, **details})
+        self.lower_bound_ = float(fill(CrowdPosteriors([parameters]), found.rows).log_likelihood[0] / items.weight)
+        advice = self._naming(alignment)
+        if n_empty := found.moments.n_empty:
+            advice = [f"{n_empty} of {items.n} items have no label: all that is known of them is weights_.", *advice]
+        if not n_found:
+            advice = [f"the moments could not be used ({found.error}) EM started from majority votes.", *advice]
+        if refined is not None:
+            start = f"{method} and majority votes" if n_found else "majority votes"
+            method = f"{start}, then {self.n_iter_} EM steps"
+        started = _NOT_REFINED if refined is None else refined.details
+        return self._describe(best, method, advice, {"refinement": trace, **started, **details})
+
+    def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
+        """Even votes while there are too few items."""
+        n_workers, k, n_labels = self._shape
+        even = CrowdParameters(np.full(k, 1 / k), np.full((n_workers, k, n_labels), 1 / n_labels))
+        alignment = self._learn(even, found.moments.label_counts.sum(axis=1), None)
+        details = {"n_items": self._stream.n, "failed_groupings": int(self.n_init), "diagonal": alignment.diagonal}
+        text = f"the items so far do not determine the classes yet: {found.error}"
+        return self._describe(CrowdSolution(even), "none yet", [text], details)
+
+    def _begin(self, crowd: CrowdNames, items: NDArray[Any]) -> None:
+        """Take over the names, once they go with the number of classes."""
         self.items_, self.annotators_, self.layout_ = items, crowd.workers, crowd.layout
         self.given_labels_, self.n_features_in_ = crowd.classes, len(crowd.workers)
         k = len(crowd.classes) if self.n_classes is None else int(self.n_classes)
@@ -331,13 +318,15 @@ class DawidSkene(MixtureEstimator):
                 f"X has {len(crowd.classes)} different labels for n_classes={k}: it seems to be read in the wrong "
                 f"layout ({crowd.layout!r}). Say layout='long' for rows (item, worker, label), or 'wide'."
             )
-        return k
 
-    def _set(self, parameters: CrowdParameters, by_worker: Floats) -> Alignment:
+    def _learn(self, parameters: CrowdParameters, by_worker: Floats, trace: Trace | None) -> Alignment:
         alignment = align_classes(parameters.confusion, by_worker)
         self.classes_ = self.given_labels_[alignment.labels]
         self.weights_ = parameters.weights[alignment.order]
         self.confusion_ = np.ascontiguousarray(parameters.confusion[:, alignment.order])
+        self.n_iter_ = 0 if trace is None else trace.n_iter
+        self.converged_ = trace is not None and trace.converged
+        self.lower_bound_ = float("nan")
         return alignment
 
     def _naming(self, alignment: Alignment) -> list[str]:
@@ -348,12 +337,10 @@ class DawidSkene(MixtureEstimator):
             for i, label in alignment.doubtful
         ]
 
-    def _report(
-        self, best: CrowdSolution, method: str, advice: list[str], details: dict[str, Any], *, warn: bool = True
-    ) -> None:
+    def _describe(self, best: CrowdSolution, method: str, advice: list[str], details: dict[str, Any]) -> Diagnostics:
         parts, k = best.components, len(self.weights_)
         spectrum = np.zeros(0) if parts is None else parts.spectrum
-        report = Diagnostics(
+        return Diagnostics(
             n_components=k,
             spectrum=spectrum,
             gap=float("nan") if parts is None else _gap(parts.singular_values, k - 1),
@@ -364,14 +351,13 @@ class DawidSkene(MixtureEstimator):
             advice=tuple(advice),
             details=details,
         )
-        self._finish(report, warn=warn)
 
-    def _check_parameters(self) -> None:
+    def _check_options(self) -> None:
+        super()._check_options()
         if self.n_classes is not None:
             check_integer("n_classes", self.n_classes)
         check_choice("layout", self.layout, ("auto", "wide", "long"))
         check_choice("refine", self.refine, _REFINE)
-        self._decomposer()
         check_integer("n_init", self.n_init)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
@@ -407,6 +393,15 @@ class DawidSkene(MixtureEstimator):
         draws = rng.random(cumulative.shape[:2])[:, :, None]
         given = (draws > cumulative[:, :, :-1]).sum(axis=2).T
         return np.asarray(self.given_labels_[given])
+
+
+@dataclass(frozen=True, eq=False)
+class _Refined:
+    """The run of EM that ended best, where it started, and what the others came to."""
+
+    run: CrowdRefinement
+    start: CrowdSolution
+    details: dict[str, Any]
 
 
 def _gap(singular_values: tuple[Floats, Floats, Floats], rank: int) -> float:

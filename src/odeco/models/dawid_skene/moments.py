@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
-from odeco.kernels.threads import sum_batches
-from odeco.moments.base import Additive
+from odeco.models.dawid_skene.stream import StreamedVotes
 from odeco.moments.crowd import CrowdMoments
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdSums
 from odeco.sources.votes import VoteBatch
@@ -32,12 +30,7 @@ class CrowdSolution:
     clipped_mass: float = 0.0
 
 
-def draw_groups(n_workers: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Three groups of workers of equal numbers at random, whatever their labels: chunks of items cannot matter."""
-    return np.asarray(rng.permutation(n_workers) % 3)
-
-
-def average_solutions(solutions: list[CrowdSolution], counts: Floats) -> CrowdSolution:
+def average_solutions(solutions: tuple[CrowdSolution, ...], counts: Floats) -> CrowdSolution:
     """The mean of the estimates of several groupings, classes matched with those of the first; its spectra."""
     first = solutions[0]
     weights, confusions = [], []
@@ -87,32 +80,34 @@ def solve_crowd(
     return CrowdSolution(CrowdParameters(found.weights, confusion), found, clipped)
 
 
-class CrowdLook(Additive):
+class CrowdLook(StreamedVotes):
     """The first sums over the votes: moments of every grouping of the workers, and items that nobody labelled."""
 
-    _sums: ClassVar[tuple[str, ...]] = ("moments", "n_empty")
+    _sums: ClassVar[tuple[str, ...]] = (*StreamedVotes._sums, "n_empty")
+    _by_threads: ClassVar[bool] = True
 
-    def __init__(self, groupings: Sequence[NDArray[np.intp]], n_labels: int) -> None:
-        self.moments = [CrowdMoments(groups, n_labels) for groups in groupings]
+    def __init__(self, groups: tuple[NDArray[np.intp], ...], n_labels: int) -> None:
+        super().__init__(groups, n_labels)
         self.n_empty = 0
 
-    def update(self, batch: VoteBatch) -> None:
+    def update(self, batch: VoteBatch) -> Self:
         """Add the items of a batch."""
-        for moments in self.moments:
-            moments.update(batch.votes, batch.weights)
         self.n_empty += int(np.count_nonzero(np.diff(batch.votes.indptr) == 0))
+        return super().update(batch)
 
-    @property
-    def label_counts(self) -> Floats:
-        """How often each worker gave each label, (W, L)."""
-        return self.moments[0].label_counts
+    def merge(self, other: Self) -> Self:
+        self.n_empty += other.n_empty
+        return super().merge(other)
 
 
 class MajorityVotes(CrowdSums):
-    """Items whose classes are their votes: shares of the `kept` labels, which are the classes, among an item's own."""
+    """Items whose classes are their votes, the usual start of EM: shares of the labels that are classes among an item's
+    own. `label_counts` (W, L) are those of all votes: with fewer classes than labels, the most frequent are classes.
+    """
 
-    def __init__(self, shape: tuple[int, int, int], kept: NDArray[np.intp], smoothing: float) -> None:
+    def __init__(self, shape: tuple[int, int, int], label_counts: Floats, smoothing: float) -> None:
         super().__init__(1, shape)
+        kept = np.sort(np.argsort(-label_counts.sum(axis=0), kind="stable")[: shape[1]])
         self._share = smoothing / shape[1]
         self._total = sparse.csr_array(np.tile(np.eye(shape[2])[:, kept], (shape[0], 1)))
 
@@ -121,17 +116,6 @@ class MajorityVotes(CrowdSums):
         shares = np.asarray((batch.votes @ self._total).todense()) + self._share
         shares *= (batch.row_weights() / shares.sum(axis=1))[:, None]
         self.add(batch.votes, shares[:, None])
-
-
-def majority_parameters(
-    batches: Iterable[VoteBatch], shape: tuple[int, int, int], label_counts: Floats, smoothing: float
-) -> CrowdParameters:
-    """Parameters of items whose classes are their votes: the usual start of EM.
-
-    `label_counts` (W, L) are those of the votes. With fewer classes than labels, the most frequent labels are classes.
-    """
-    kept = np.sort(np.argsort(-label_counts.sum(axis=0), kind="stable")[: shape[1]])
-    return sum_batches(batches, lambda: MajorityVotes(shape, kept, smoothing)).maximized(smoothing)[0]
 
 
 @dataclass(frozen=True, eq=False)

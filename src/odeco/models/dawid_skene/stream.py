@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
-from odeco.models.dawid_skene.moments import draw_groups
 from odeco.moments.base import Additive
-from odeco.moments.crowd import CrowdMoments
+from odeco.moments.crowd import CrowdMoments, draw_groups
 from odeco.sources.rows import VOTES
 from odeco.sources.votes import VoteBatch
 
@@ -35,6 +34,11 @@ class StreamedVotes(Additive):
         for moments, more in zip(self.groupings, other.groupings, strict=True):
             moments.merge(more)
         return self
+
+    @property
+    def label_counts(self) -> NDArray[np.float64]:
+        """How often each worker gave each label, (W, L)."""
+        return self.groupings[0].label_counts
 
 
 def vote_plan(n_annotators: int, n_labels: int, n_groupings: int) -> StreamPlan[VoteBatch, StreamedVotes]:
