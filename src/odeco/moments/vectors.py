@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.kernels.threads import map_parts, single_threaded_blas, sum_batches, thread_count
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric
 from odeco.moments.cumulants import DenseMoments, SecondMoments
 from odeco.sources.dense import DenseBatch
@@ -331,15 +331,4 @@ def sum_over(batches: Iterable[DenseBatch], make: Callable[[], SomeMoments]) -> 
 
     Each thread has sums of its own, merged in order: the same bit for bit for the same number of threads.
     """
-    if hasattr(batches, "add_to"):
-        return make().update_all(batches)
-    iterator = iter(batches)
-    sums: list[SomeMoments] = []
-    with single_threaded_blas():
-        while group := list(islice(iterator, thread_count())):
-            sums += [make() for _ in range(len(group) - len(sums))]
-            map_parts(lambda t, g=group, s=sums: s[t].update(g[t]), len(group))  # type: ignore[misc]
-    total = sums[0] if sums else make()
-    for other in sums[1:]:
-        total.merge(other)
-    return total
+    return sum_batches(batches, make)

@@ -8,7 +8,7 @@ d x d, unless the basis is the identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Additive
 from odeco.sources.views import Block, ViewBatch
 
@@ -187,6 +186,8 @@ class ViewPairs(Additive):
     """Products of the pairs with a basis: ``E[x_t (x) y_g]`` about the means, for views t outside group g."""
 
     _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "_first", "_projected", "_cross")
+    _on: ClassVar[tuple[str, ...]] = ("basis",)
+    _by_threads: ClassVar[bool] = True
 
     def __init__(self, basis: ViewBasis) -> None:
         self.basis = basis
@@ -211,11 +212,6 @@ class ViewPairs(Additive):
         self.n += len(batch)
         self.weight += float(batch.row_weights().sum())
         return self
-
-    @classmethod
-    def over(cls, batches: Iterable[ViewBatch], basis: ViewBasis) -> Self:
-        """The moments of all batches of a source, on threads."""
-        return sum_batches(batches, lambda: cls(basis))
 
     def merge(self, other: Self) -> Self:
         """Add the sums of ``other``, which is left as it is; returns self."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.views import Block, ViewBatch
@@ -187,7 +186,7 @@ def refine_views(
 def _em_step(batches: Iterable[ViewBatch], state: ViewParameters, model: ViewModel) -> tuple[ViewParameters, float]:
     """One step, and the log posterior per sample before it."""
     densities = ViewDensities(state, model)
-    sums = sum_batches(batches, lambda: PosteriorSums(state, model, densities))
+    sums = PosteriorSums(state, model, densities).update_all(batches)
     objective = (sums.log_likelihood + _log_prior(state, model)) / float(sums.totals.sum())
     return maximize(sums.totals, sums.first, sums.second, model, state), objective
 
@@ -206,17 +205,19 @@ class PosteriorSums(Additive):
     """
 
     _sums: ClassVar[tuple[str, ...]] = ("totals", "log_likelihood", "first", "second")
+    _on: ClassVar[tuple[str, ...]] = ("shape", "model", "densities")
+    _by_threads: ClassVar[bool] = True
 
     def __init__(self, shape: ViewParameters, model: ViewModel, densities: ViewDensities) -> None:
-        self._model, self._densities = model, densities
+        self.shape, self.model, self.densities = shape, model, densities
         self.totals, self.log_likelihood = np.zeros(shape.weights.size), 0.0
         self.first = [np.zeros_like(mean) for mean in shape.means]
         self.second = [None if v is None else np.zeros_like(v) for v in shape.variances]
 
     def update(self, batch: ViewBatch) -> None:
         """The E step on a batch."""
-        features = self._densities.features(batch.blocks)
-        joint = self._densities.joint(batch.blocks, features)
+        features = self.densities.features(batch.blocks)
+        joint = self.densities.joint(batch.blocks, features)
         highest = joint.max(axis=1, keepdims=True)
         joint -= highest
         shares = np.exp(joint, out=joint)
@@ -236,7 +237,7 @@ class PosteriorSums(Additive):
                 self.first[t] += sums
                 continue
             values, squares = np.split(sums, 2, axis=1)
-            center = self._model.centers[t]
+            center = self.model.centers[t]
             if sparse.issparse(block):  # as they are: squares go about the center here
                 self.first[t] += values
                 second += squares - 2 * center * values + np.outer(totals, center**2)

@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from odeco._random import RandomState, as_generator, draw_counts
+from odeco._random import RandomState, draw_counts
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.estimator import Found
+from odeco.fitting.options import check_choice, check_enough, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
-from odeco.kernels.threads import single_threaded_blas, sum_batches
-from odeco.models.mixture_base import MixtureEstimator, check_choice, check_enough, check_integer, check_number
+from odeco.models.mixture_base import MixtureEstimator
 from odeco.models.multiview.fallback import clusters_as_components
 from odeco.models.multiview.likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
-from odeco.models.multiview.moments import ViewSolution, column_scale, solve_columns
+from odeco.models.multiview.moments import ViewSolution, ViewSums, column_scale, read_solution, view_passes
 from odeco.models.multiview.stream import StreamedViews, look_at, view_plan
-from odeco.moments.views import ColumnSums
+from odeco.moments.passes import Passes, run_passes
 from odeco.refinement.loop import Trace
-from odeco.refinement.views import ViewModel, ViewParameters, refine_views, views_log_joint
+from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement, refine_views, views_log_joint
 from odeco.sources.kinds import fitted_by
 from odeco.sources.views import ViewBatch, ViewSource, as_view_batch, as_view_source, is_views
 from odeco.theory import coherence
@@ -82,6 +83,8 @@ class MultiViewMixture(MixtureEstimator):
         Columns of all views together.
     """
 
+    _moments_alone = (None, "least-squares")
+
     def __init__(
         self,
         n_components: int = 1,
@@ -118,46 +121,12 @@ class MultiViewMixture(MixtureEstimator):
         y : ignored
         sample_weight : (n,) array, optional
         """
-        self._check_parameters()
-        self._forget_stream()
-        source = as_view_source(fitted_by(self, X), sample_weight)
-        if not source.reiterable:
-            raise ValueError(
-                "several passes over the data are needed, but an iterator can be read only once: pass a function that "
-                "returns a new iterator at each call, or use partial_fit."
-            )
-        self._open_views(source.widths)
-        with single_threaded_blas():  # threads share the batches; all that is not one is small
-            return self._fit_source(source)
+        return self._fit(X, sample_weight=sample_weight)
 
-    def _fit_source(self, source: ViewSource) -> Self:
-        columns, kinds = _look(source)
-        check_enough(columns.n, self.n_components)
-        model = view_model(kinds.choose(self.likelihood), columns, self.smoothing)
-        rng = as_generator(self.random_state)
-        steps = {None: 0, "least-squares": 0, "one-step": 1}.get(self.refine, int(self.max_iter))
-        counts, polish = kinds.whole.tolist(), self.refine is not None
-        try:
-            solution = solve_columns(
-                source,
-                columns,
-                self.n_components,
-                rng,
-                method=self._decomposer(),
-                counts=counts,
-                polish=polish,
-            )
-        except MomentError as error:
-            if steps == 0:
-                raise
-            return self._fit_without_moments(source, columns, kinds, model, str(error), rng, steps)
-        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
-        trace = None
-        if steps:
-            parameters, trace = self._polish(source, em_start(parameters, model), model, steps)
-        self._set(parameters, model, kinds, trace)
-        self._finish(self._describe(solution, model, clipped, trace))
-        return self
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> ViewSource:
+        source = as_view_source(fitted_by(self, X), sample_weight)
+        self._take_widths(source.widths, reset=True)
+        return source
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add a chunk of samples (a list of views) and fit to all seen so far; memory does not grow with them.
@@ -166,10 +135,7 @@ class MultiViewMixture(MixtureEstimator):
         unless `refine` is None (EM would need the samples). Their directions, 2 k + 10 of them, come from the first
         `basis_size` samples; views with fewer columns are kept whole.
         """
-        self._check_parameters()
-        with single_threaded_blas():
-            self._add_chunks(X, sample_weight=sample_weight)
-            return self._read_moments()
+        return self._partial_fit(X, sample_weight=sample_weight)
 
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[ViewBatch]:
         if not is_views(X):
@@ -183,81 +149,75 @@ class MultiViewMixture(MixtureEstimator):
 
     def _take_widths(self, widths: tuple[int, ...], *, reset: bool) -> None:
         if reset:
-            self._open_views(widths)
+            self.view_widths_, self.n_features_in_ = widths, int(sum(widths))
         _check_widths(widths, self.view_widths_)
 
     def _plan(self) -> StreamPlan[ViewBatch, StreamedViews]:
         return view_plan(self.n_components, int(self.basis_size))
 
-    def _read_moments(self) -> Self:
-        """The estimate of all samples that the stream has seen."""
-        plan, rng = self._plan(), np.random.default_rng(self._stream.seed)
-        found = self._stream.read(plan) if self._stream.started else self._stream.held(plan)
-        look = found.look if isinstance(found, StreamedViews) else look_at(found)
-        model = view_model(look.kinds.choose(self.likelihood), look.columns, self.smoothing)
-        try:
-            check_enough(look.columns.n, self.n_components)
-            solution = self._solve(found, look, rng)
-        except ValueError as error:  # MomentError is one
-            return self._wait_for_more(look, model, str(error))
-        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
-        self._set(parameters, model, look.kinds, None)
-        self._finish(self._describe(solution, model, clipped, None, one_pass=True), warn=False)
-        return self
+    def _passes(self, source: ViewSource, rng: np.random.Generator) -> Passes[ViewSums]:
+        look = yield ViewLook(source.widths, source.head)
+        check_enough(look.columns.n, self.n_components)
+        self._densities(look)  # says whether the views go with their likelihoods
+        return (yield from view_passes(look, self.n_components, rng))
 
-    def _solve(self, found: StreamedViews | ViewBatch, look: ViewLook, rng: np.random.Generator) -> ViewSolution:
+    def _stream_moments(self, rng: np.random.Generator) -> ViewSums | StreamedViews:
         """From the sums, or from the samples as long as they are held."""
-        polish = self.refine is not None
-        if isinstance(found, StreamedViews):
-            return found.solve(self.n_components, rng, self._decomposer(), polish=polish)
-        source = ViewSource(lambda: [found])
-        counts = look.kinds.whole.tolist()
-        return solve_columns(
-            source,
-            look.columns,
-            self.n_components,
-            rng,
-            method=self._decomposer(),
-            counts=counts,
-            polish=polish,
-        )
+        plan = self._plan()
+        if self._stream.started:
+            return self._stream.read(plan)  # type: ignore[no-any-return]
+        held = self._stream.held(plan)
+        return run_passes(view_passes(look_at(held), self.n_components, rng), ViewSource(lambda: [held]))
 
-    def _wait_for_more(self, look: ViewLook, model: ViewModel, error: str) -> Self:
+    def _warns(self) -> bool:
+        return False
+
+    def _densities(self, look: ViewLook) -> ViewModel:
+        return view_model(look.kinds.choose(self.likelihood), look.columns, self.smoothing)
+
+    def _theorem(self, moments: ViewSums | StreamedViews, rng: np.random.Generator) -> ViewSolution:
+        if moments.search is None or moments.moments is None:
+            raise MomentError(str(moments.error))
+        columns, k, polish = moments.look.columns, self.n_components, self.refine is not None
+        method = self._decomposer()
+        return read_solution(columns, moments.moments, moments.search, k, rng, method, polish=polish)
+
+    def _refine(self, found: Found, rng: np.random.Generator) -> ViewRefinement:
+        """EM from the estimate or, where there is none, from clusters of some samples."""
+        look, steps = found.moments.look, 1 if self.refine == "one-step" else int(self.max_iter)
+        model = self._densities(look)
+        if found.estimate is None:
+            start = clusters_as_components(found.rows, look.columns, self.n_components, model, rng)
+        else:
+            start, _ = within_range(found.estimate.weights, found.estimate.means, found.estimate.variances, model)
+        return refine_views(lambda: found.rows, em_start(start, model), model, max_iter=steps, tol=float(self.tol))
+
+    def _conclude(self, found: Found, refined: ViewRefinement | None) -> Diagnostics:
+        look, solution = found.moments.look, found.estimate
+        model = self._densities(look)
+        trace = None if refined is None else refined.trace
+        if solution is None:
+            assert refined is not None
+            self._learn(refined.parameters, model, look.kinds, trace)
+            why = f"the moments could not be used ({found.error})"
+            text = f"{why} EM started from k-means clusters: try other seeds."
+            method = f"k-means clusters, then {refined.trace.n_iter} EM steps"
+            return _without_moments(self.n_components, method, (text,), {"refinement": trace})
+        parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
+        self._learn(parameters if refined is None else refined.parameters, model, look.kinds, trace)
+        return self._describe(solution, clipped, trace, one_pass=found.rows is None)
+
+    def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
         """Column means for all components until there are samples enough, and words that say so."""
-        k = self.n_components
+        k, look = self.n_components, found.moments.look
         means = [np.tile(mean, (k, 1)) for mean in look.columns.means]
+        model = self._densities(look)
         parameters, _ = within_range(np.full(k, 1 / k), means, look.columns.variances, model)
-        self._set(parameters, model, look.kinds, None)
-        advice = (f"the samples so far do not determine the components yet: {error}",)
-        self._finish(_without_moments(k, "none yet", advice, {}), warn=False)
-        return self
+        self._learn(parameters, model, look.kinds, None)
+        text = f"the samples so far do not determine the components yet: {found.error}"
+        return _without_moments(k, "none yet", (text,), {})
 
-    def _fit_without_moments(
-        self,
-        source: ViewSource,
-        columns: ColumnSums,
-        kinds: ViewKinds,
-        model: ViewModel,
-        error: str,
-        rng: np.random.Generator,
-        steps: int,
-    ) -> Self:
-        """EM from clusters of some samples, and say why."""
-        start = clusters_as_components(source, columns, self.n_components, model, rng)
-        parameters, trace = self._polish(source, em_start(start, model), model, steps)
-        self._set(parameters, model, kinds, trace)
-        text = f"the moments could not be used ({error}) EM started from k-means clusters: try other seeds."
-        method = f"k-means clusters, then {trace.n_iter} EM steps"
-        self._finish(_without_moments(self.n_components, method, (text,), {"refinement": trace}))
-        return self
-
-    def _polish(
-        self, source: ViewSource, start: ViewParameters, model: ViewModel, steps: int
-    ) -> tuple[ViewParameters, Trace]:
-        refined = refine_views(lambda: source, start, model, max_iter=steps, tol=float(self.tol))
-        return refined.parameters, refined.trace
-
-    def _set(self, parameters: ViewParameters, model: ViewModel, kinds: ViewKinds, trace: Trace | None) -> None:
+    def _learn(self, parameters: ViewParameters, model: ViewModel, kinds: ViewKinds, trace: Trace | None) -> None:
         parameters = parameters.ordered(np.argsort(-parameters.weights, kind="stable"))
         self.weights_, self.means_ = parameters.weights, list(parameters.means)
         self.variances_ = list(parameters.variances)
@@ -267,9 +227,7 @@ class MultiViewMixture(MixtureEstimator):
         self.converged_ = trace is not None and trace.converged
         self.lower_bound_ = float("nan") if trace is None else float(trace.values.max())
 
-    def _describe(
-        self, solution: ViewSolution, model: ViewModel, clipped: float, trace: Trace | None, *, one_pass: bool = False
-    ) -> Diagnostics:
+    def _describe(self, solution: ViewSolution, clipped: float, trace: Trace | None, *, one_pass: bool) -> Diagnostics:
         k, parts, search = self.n_components, solution.components, solution.search
         self.groups_ = search.basis.groups
         values = search.singular_values
@@ -308,13 +266,10 @@ class MultiViewMixture(MixtureEstimator):
             },
         )
 
-    def _open_views(self, widths: tuple[int, ...]) -> None:
-        self.view_widths_, self.n_features_in_ = widths, int(sum(widths))
-
-    def _check_parameters(self) -> None:
+    def _check_options(self) -> None:
+        super()._check_options()
         check_integer("n_components", self.n_components)
         check_choice("refine", self.refine, _REFINE)
-        self._decomposer()
         check_integer("max_iter", self.max_iter)
         check_integer("basis_size", self.basis_size)
         check_number("tol", self.tol)
@@ -356,12 +311,6 @@ class MultiViewMixture(MixtureEstimator):
             return draw_counts(rng, mean[labels]).astype(np.float64)
         drawn = _draw_words(mean, labels, self._kinds.row_sum(t), rng)
         return drawn if self._kinds.sparse[t] else drawn.toarray()
-
-
-def _look(source: ViewSource) -> tuple[ColumnSums, ViewKinds]:
-    """The first pass: columns, and what the values are like."""
-    look = sum_batches(source, lambda: ViewLook(source.widths, source.head))
-    return look.columns, look.kinds
 
 
 def _check_widths(found: tuple[int, ...], widths: tuple[int, ...]) -> None:

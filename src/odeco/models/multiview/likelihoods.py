@@ -113,6 +113,7 @@ class ViewLook(Additive):
 
     _sums: ClassVar[tuple[str, ...]] = ("totals",)
     _maxima: ClassVar[tuple[str, ...]] = ("flags",)
+    _by_threads: ClassVar[bool] = True
 
     def __init__(self, widths: Sequence[int], first: ViewBatch | None = None) -> None:
         self.columns, self.kinds = ColumnSums(widths, first), ViewKinds(len(widths))

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
-from odeco.kernels.threads import single_threaded_blas, sum_batches
+from odeco.fitting.options import check_enough
+from odeco.kernels.threads import single_threaded_blas
+from odeco.models.multiview.likelihoods import ViewLook
+from odeco.moments.passes import Passes, fill, run_passes
 from odeco.moments.views import PAIRS, ColumnSums, ViewBasis, ViewMoments, ViewPairs
-from odeco.sources.views import ViewSource, as_view_source
+from odeco.sources.views import as_view_source
 from odeco.symmetrization import ViewComponents, recover_views, three_groups
 
 Floats = NDArray[np.float64]
@@ -93,15 +96,29 @@ class ViewSolution:
         return 1 + int(np.argmax(below) if below.any() else below.size)
 
 
+@dataclass(frozen=True, eq=False)
+class ViewSums:
+    """What the passes leave: columns and kinds of the views, and moments on a basis, or why there is none."""
+
+    look: ViewLook
+    search: BasisSearch | None = None
+    moments: ViewMoments | None = None
+    error: ValueError | None = None
+
+
+def view_passes(look: ViewLook, n_components: int, rng: np.random.Generator) -> Passes[ViewSums]:
+    """The basis of k - 1 directions for each group of views, and the moments on it, once the columns are known."""
+    try:
+        check_enough(look.columns.n, n_components)
+        search = yield from basis_passes(look.columns, n_components, rng, look.kinds.whole.tolist())
+    except ValueError as error:  # MomentError is one
+        return ViewSums(look, error=error)
+    moments = yield ViewMoments(search.basis)
+    return ViewSums(look, search, moments)
+
+
 def solve_views(
-    X: Any,
-    n_components: int,
-    rng: np.random.Generator,
-    *,
-    method: Decomposer = AUTO,
-    sample_weight: ArrayLike | None = None,
-    counts: Sequence[bool] | None = None,
-    polish: bool = True,
+    X: Any, n_components: int, rng: np.random.Generator, *, method: Decomposer = AUTO, polish: bool = True
 ) -> ViewSolution:
     """Weights and conditional means of every view (Theorem 3.6).
 
@@ -109,8 +126,6 @@ def solve_views(
     ----------
     X : list of three or more blocks (dense or sparse) of the same rows, or a source of such batches
     n_components : int
-    counts : one bool per view, optional
-        Views of counts, whose rare columns are scaled up less.
     polish : bool
         Fit the cross moments by least squares from there; False is the theorem alone.
 
@@ -119,24 +134,10 @@ def solve_views(
     MomentError
         Where the views do not determine k components.
     """
-    source = as_view_source(X, sample_weight)
-    columns = sum_batches(source, lambda: ColumnSums(source.widths))
-    return solve_columns(source, columns, n_components, rng, method=method, counts=counts, polish=polish)
-
-
-def solve_columns(
-    source: ViewSource,
-    columns: ColumnSums,
-    n_components: int,
-    rng: np.random.Generator,
-    *,
-    method: Decomposer = AUTO,
-    counts: Sequence[bool] | None = None,
-    polish: bool = True,
-) -> ViewSolution:
-    """`solve_views` where the columns have been read already."""
-    search = find_basis(source, columns, n_components, rng, counts)
-    moments = ViewMoments.over(source, search.basis)
+    source = as_view_source(X)
+    columns = fill(ViewLook(source.widths), source).columns
+    search = run_passes(basis_passes(columns, n_components, rng), source)
+    moments = fill(ViewMoments(search.basis), source)
     return read_solution(columns, moments, search, n_components, rng, method, polish=polish)
 
 
@@ -168,18 +169,17 @@ def lifted_means(columns: ColumnSums, moments: ViewPairs, components: ViewCompon
     return np.asarray(columns.means[view] + parts[0] + parts[1])
 
 
-def find_basis(
-    source: ViewSource,
+def basis_passes(
     columns: ColumnSums,
     n_components: int,
     rng: np.random.Generator,
     counts: Sequence[bool] | None = None,
     rank: int | None = None,
-) -> BasisSearch:
+) -> Passes[BasisSearch]:
     """Directions that each group of views has in common with the others: k - 1 of them unless told.
 
     Left singular vectors of the pairs, columns scaled to unit variance: whole where groups are small, else by block
-    iterations from random directions.
+    iterations from random directions. `counts` names views of counts, whose rare columns are scaled up less.
     """
     widths = columns.widths
     rank = n_components - 1 if rank is None else rank
@@ -194,7 +194,7 @@ def find_basis(
     n_products = 1 if exact else _PRODUCTS
     for product in range(n_products):
         basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
-        pairs = ViewPairs.over(source, basis)
+        pairs = yield ViewPairs(basis)
         kept = rank if product == n_products - 1 else width
         with single_threaded_blas():  # small: BLAS threads would wait for one another longer than they work
             directions = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]

@@ -6,11 +6,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from odeco.decomposition import Decomposer
 from odeco.fitting.stream import StreamPlan
 from odeco.models.multiview.likelihoods import ViewLook
-from odeco.models.multiview.moments import BasisSearch, ViewSolution, find_basis, read_solution
+from odeco.models.multiview.moments import BasisSearch, basis_passes
 from odeco.moments.base import Together
+from odeco.moments.passes import run_passes
 from odeco.moments.views import ViewMoments
 from odeco.sources.rows import VIEWS
 from odeco.sources.views import ViewBatch, ViewSource
@@ -35,11 +35,6 @@ class StreamedViews(Together):
         self.moments.update(batch)
         return self
 
-    def solve(self, n_components: int, rng: np.random.Generator, method: Decomposer, *, polish: bool) -> ViewSolution:
-        """The estimate from all samples so far."""
-        columns = self.look.columns
-        return read_solution(columns, self.moments, self.search, n_components, rng, method, polish=polish)
-
 
 def look_at(batch: ViewBatch) -> ViewLook:
     """Columns and kinds of some samples."""
@@ -55,6 +50,7 @@ def view_plan(n_components: int, basis_size: int) -> StreamPlan[ViewBatch, Strea
     def learn(first: ViewBatch, rng: np.random.Generator) -> StreamedViews:
         look, source = look_at(first), ViewSource(lambda: [first])
         rank = 2 * n_components + _SLACK
-        return StreamedViews(find_basis(source, look.columns, n_components, rng, look.kinds.whole.tolist(), rank))
+        passes = basis_passes(look.columns, n_components, rng, look.kinds.whole.tolist(), rank)
+        return StreamedViews(run_passes(passes, source))
 
     return StreamPlan(VIEWS, basis_size, learn)
