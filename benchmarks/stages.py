@@ -143,7 +143,7 @@ STAGES: dict[str, list[Stage]] = {
         Stage("odeco.models.hmm.base:baum_welch", "Baum-Welch", _baum_welch, False),
     ],
     "signals": [
-        Stage("odeco.models.ica.estimator:read_source", "covariance, whitening, fourth cumulant", _whitened),
+        Stage("odeco.models.ica.estimator:channel_passes", "covariance, whitening, fourth cumulant", _whitened),
         Stage("odeco.models.ica.estimator:solve", "decomposition and separation", _separation),
     ],
 }

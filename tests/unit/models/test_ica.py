@@ -204,7 +204,7 @@ def test_sources_of_batches_are_the_whole():
     for other in (listed, called):
         np.testing.assert_allclose(other.mixing_, whole.mixing_, atol=1e-5)  # single precision products, other blocks
         assert other.n_features_in_ == 4
-    with pytest.raises(ValueError, match="two passes"):
+    with pytest.raises(ValueError, match="2 passes"):
         ICA().fit(iter([x]))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from odeco.models.ica.solve import Task
 from odeco.models.ica.whitening import Whitening, choose_whitening
 from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
+from odeco.moments.passes import Passes
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows
 from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
@@ -66,19 +68,15 @@ class Problem:
         return np.asarray(vectors.T @ matrix.T)
 
 
-def read_source(source: DenseSource, n_components: int | None, noise: str, exact: bool = False) -> Problem:
+def channel_passes(source: DenseSource, n_components: int | None, noise: str, exact: bool = False) -> Passes[Problem]:
     """Pass 1: mean and covariance. Pass 2: the fourth cumulant of whitened samples, and those samples if they fit."""
-    if not source.reiterable:
-        raise ValueError(
-            "two passes over the data are needed, but an iterator can be read only once: pass a function that returns "
-            "a new iterator at each call (or a list of batches), or use partial_fit."
-        )
-    second = SecondMoments(source.n_features, _first_mean(source)).update_all(source)
+    second = yield SecondMoments(source.n_features, _first_mean(source))
     mean, covariance = second.mean, second.covariance
     advice = size_advice(second.n, source.n_features, n_components)
     precision = float(np.finfo(source.dtype).eps)
     k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision, exact)
-    tensor, rows, weights = _second_pass(source, second.n, mean, np.asarray(whitening.whitener.matrix))
+    matrix = np.asarray(whitening.whitener.matrix, dtype=np.float64)
+    tensor, rows, weights = yield from _second_pass(second.n, mean, matrix, isinstance(source, OutOfCoreRows))
     factor = 1.0
     if rows is not None:
         advice += _outlier_advice(rows, weights)
@@ -89,27 +87,40 @@ def read_source(source: DenseSource, n_components: int | None, noise: str, exact
 
 
 def _second_pass(
-    source: DenseSource, n: int, mean: Floats, matrix: Floats
-) -> tuple[SymmetricTensor, NDArray[np.floating] | None, Floats | None]:
+    n: int, mean: Floats, matrix: Floats, out_of_core: bool
+) -> Passes[tuple[SymmetricTensor, NDArray[np.floating] | None, Floats | None]]:
     """The cumulant of whitened samples, explicit while it is small; the samples (r, n) if they fit; their weights."""
     r = matrix.shape[1]
-    keep = 4 * n * r <= _MOST_BYTES and not isinstance(source, OutOfCoreRows)
-    if not keep:
+    if out_of_core or 4 * n * r > _MOST_BYTES:
         if r > _STREAM_LIMIT:
             raise ValueError(f"{r} components of {n} samples need too much memory: use at most {_STREAM_LIMIT}.")
-        return ExplicitTensor(FourthMoments(matrix, mean).update_all(source).cumulant()), None, None
-    rows = np.empty((r, n), dtype=np.float32 if n >= _SINGLE_SAMPLES else np.float64)
-    weights, weighted, low = np.ones(n), False, 0
-    for batch in source:
-        block = slice(low, low + len(batch))
-        _whiten_into(rows[:, block], batch, matrix, mean)
-        if batch.weights is not None:
-            weights[block], weighted = batch.weights, True
-        low += len(batch)
-    given = weights if weighted else None
+        fourth = yield FourthMoments(matrix, mean)
+        return ExplicitTensor(fourth.cumulant()), None, None
+    kept = yield WhitenedRows(n, mean, matrix)
+    rows, given = kept.rows, kept.weights
     if r <= _EXPLICIT_LIMIT:
         return ExplicitTensor(centred_cumulant(rows, given)), rows, given
     return CumulantTensor(rows, given), rows, given
+
+
+class WhitenedRows:
+    """All samples in white coordinates, in their order: asked for only where they may be kept."""
+
+    def __init__(self, n: int, mean: Floats, matrix: Floats) -> None:
+        self.rows = np.empty((matrix.shape[1], n), dtype=np.float32 if n >= _SINGLE_SAMPLES else np.float64)
+        self.weights: Floats | None = None
+        self._mean, self._matrix = mean, matrix
+
+    def update_all(self, batches: Iterable[DenseBatch]) -> Self:
+        """Keep the samples of every batch; returns self."""
+        low, weights = 0, np.ones(self.rows.shape[1])
+        for batch in batches:
+            block = slice(low, low + len(batch))
+            _whiten_into(self.rows[:, block], batch, self._matrix, self._mean)
+            if batch.weights is not None:
+                weights[block], self.weights = batch.weights, weights
+            low += len(batch)
+        return self
 
 
 def _whiten_into(out: NDArray[np.floating], batch: DenseBatch, matrix: Floats, mean: Floats) -> None:

@@ -12,15 +12,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator
-from odeco.diagnostics import Diagnostics, warn_all
-from odeco.fitting.estimator import MomentEstimator, vector_chunks
+from odeco.diagnostics import Diagnostics
+from odeco.fitting.estimator import Found, MomentEstimator
+from odeco.fitting.options import check_choice, check_integer
+from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.models.ica.data import Problem, StreamedChannels, channel_plan, read_source
+from odeco.kernels.threads import single_threaded_blas
+from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
 from odeco.models.ica.solve import Solution, solve
-from odeco.models.lazy import by_rows, take_names
-from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseBatch, as_dense_source, is_matrix
-from odeco.sources.kinds import fitted_by
+from odeco.models.lazy import by_rows
+from odeco.moments.passes import Passes
+from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_array, number_block
 
@@ -111,6 +113,8 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     [1.0, -1.0]
     """
 
+    _moments_alone = _REFINE
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -145,18 +149,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y : ignored
         sample_weight : (n_samples,) array, optional
         """
-        self._check_parameters()
-        if is_matrix(X):
-            X = validate_data(self, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
-            if sample_weight is not None:
-                sample_weight = check_weights(sample_weight, X.shape[0])
-        source = as_dense_source(fitted_by(self, X), sample_weight=sample_weight)
-        take_names(self, X)
-        self.n_features_in_ = source.n_features
-        self._forget_stream()
-        with _blas_threads(source.n_features):
-            self._solve(read_source(source, self.n_components, self.noise, self.refine is None), self.refine)
-        return self
+        return self._fit(X, sample_weight=sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add a chunk of samples and fit to all seen so far (since the first call, or the first after `fit`).
@@ -165,10 +158,10 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         included); likelihood steps need the samples. More than 32 channels are projected on principal directions of the
         first max(1000, 10 n_features) samples; while there are fewer, `diagnostics_` advises but nothing warns.
         """
-        self._check_parameters()
-        self._add_chunks(X, sample_weight=sample_weight)
-        with _blas_threads(self.n_features_in_):
-            return self._read_moments()
+        return self._partial_fit(X, sample_weight=sample_weight)
+
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> DenseSource:
+        return open_vectors(self, X, sample_weight)
 
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[DenseBatch]:
         return vector_chunks(self, X, sample_weight, reset=reset)
@@ -176,11 +169,16 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _plan(self) -> StreamPlan[DenseBatch, StreamedChannels]:
         return channel_plan(self.n_features_in_, self.n_components)
 
-    def _read_moments(self) -> Self:
-        """The estimate of all samples that the stream has seen."""
-        problem = self._stream.read(self._plan()).problem(self.n_components, self.noise, self.refine is None)
-        self._solve(problem, self.refine, warn=self._stream.started)
-        return self
+    def _passes(self, source: DenseSource, rng: np.random.Generator) -> Passes[Problem]:
+        return channel_passes(source, self.n_components, self.noise, self.refine is None)
+
+    def _stream_moments(self, rng: np.random.Generator) -> Problem:
+        sums: StreamedChannels = self._stream.read(self._plan())
+        return sums.problem(self.n_components, self.noise, self.refine is None)
+
+    def _blas(self) -> AbstractContextManager[None]:
+        """One thread where products are small: waking others costs more than they do."""
+        return single_threaded_blas() if self.n_features_in_ <= _FEW_FEATURES else nullcontext()
 
     @by_rows("shares")
     def transform(self, X: Any) -> Floats:
@@ -229,23 +227,22 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _check_parameters(self) -> None:
-        self._decomposer()
+    def _check_options(self) -> None:
+        super()._check_options()
         for name, allowed in (("noise", _NOISE), ("refine", _REFINE), ("estimate", _ESTIMATE)):
-            value = getattr(self, name)
-            if not (value is None or isinstance(value, str)) or value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-        k = self.n_components
-        if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-            raise ValueError(f"n_components must be None or a positive integer, got {k!r}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
+            check_choice(name, getattr(self, name), allowed)
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components)
+        check_integer("max_iter", self.max_iter)
         if not (isinstance(self.tol, (int, float, np.number)) and self.tol > 0):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}.")
 
-    def _solve(self, problem: Problem, refine: str | None, *, warn: bool = True) -> None:
-        rng = as_generator(self.random_state)
-        solution = solve(problem.task, refine, rng, int(self.max_iter), float(self.tol), self._decomposer())
+    def _theorem(self, moments: Problem, rng: np.random.Generator) -> Solution:
+        """Theorem 3.4; what refines it works on the white coordinates of the same moments, and comes with it."""
+        return solve(moments.task, self.refine, rng, int(self.max_iter), float(self.tol), self._decomposer())
+
+    def _conclude(self, found: Found, refined: None) -> Diagnostics:
+        problem, solution = found.moments, found.estimate
         mixing = problem.lift(solution.refined.vectors)
         largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
         self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)
@@ -262,16 +259,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.noise_covariance_ = problem.covariance - self.mixing_ @ self.mixing_.T
         self.whitening_ = problem.project(np.linalg.qr(solution.refined.vectors)[0])
         self.n_iter_ = solution.refined.n_iter
-        self.diagnostics_ = _diagnose(problem, solution)
-        if warn:
-            warn_all(self.diagnostics_)
-
-
-def _blas_threads(n_features: int) -> AbstractContextManager[None]:
-    """One BLAS thread where products are small: waking others costs more than they do."""
-    from odeco.kernels.threads import single_threaded_blas
-
-    return single_threaded_blas() if n_features <= _FEW_FEATURES else nullcontext()
+        return _diagnose(problem, solution)
 
 
 def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
