@@ -14,7 +14,7 @@ import pytest
 
 from odeco import CategoricalHMM, GaussianHMM, PoissonHMM
 from odeco.exceptions import MomentWarning
-from odeco.models import _hmm_starts, categorical_hmm
+from odeco.models.hmm import categorical, starts
 from odeco.simulate import markov_chain
 from odeco.sources import chains, checkpointed, out_of_core
 from odeco.sources.kinds import SparkColumn
@@ -105,10 +105,10 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
 def test_samples_are_the_same_wherever_the_steps_are(cases, name, monkeypatch):
     """With samples of 500 and 4,000 of 4,700 steps, and beginning with a quarter of them, where they are."""
-    monkeypatch.setattr(_hmm_starts, "SAMPLE_STEPS", 500)
-    monkeypatch.setattr(_hmm_starts, "LONG", 1000)
-    monkeypatch.setattr(categorical_hmm, "LONG", 1000)
-    monkeypatch.setattr(categorical_hmm, "_MISFIT", -1.0)
+    monkeypatch.setattr(starts, "SAMPLE_STEPS", 500)
+    monkeypatch.setattr(starts, "LONG", 1000)
+    monkeypatch.setattr(categorical, "LONG", 1000)
+    monkeypatch.setattr(categorical, "_MISFIT", -1.0)
     model, sequences = cases[name]
     spread, here = learned(model.fit(bag_of(sequences))), learned(model.fit(streamed(sequences)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)

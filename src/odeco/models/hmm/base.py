@@ -24,7 +24,7 @@ from odeco.refinement.forward_backward import ForwardBackward
 from odeco.refinement.hmm import Smoothing, baum_welch
 from odeco.refinement.loop import Refined, StopReason, Trace
 from odeco.refinement.viterbi import best_path
-from odeco.sources.chains import Chains, ChainSource, Extent
+from odeco.sources.chains import Chains, Extent
 from odeco.sources.kinds import fitted_by
 from odeco.sources.sequences import Joined, Sequences, join_sequences
 
@@ -141,27 +141,23 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         delayed lists of them, a Dask array or DataFrame with `lengths`, or a function that returns a new iterator over
         lists of sequences at each call (docs/scaling.md).
         """
-        self._check_options()
-        self._forget_stream()
-        data: Chains
-        if is_elsewhere(X):
-            data = self._open(X, lengths, sequence_weight, reset=True)
-        else:
-            data = self._encode(X, lengths, sequence_weight, reset=True)
-        return self._fit_rows(data, as_generator(self.random_state))
+        return self._fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
     def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
         return self._encode_joined(join_sequences(X, lengths, weights), reset=reset)
 
-    def _open(self, X: Any, lengths: ArrayLike | None, weights: Any, *, reset: bool) -> ChainSource:
-        """Sequences elsewhere; one pass looks at all of them."""
+    def _open(self, X: Any, lengths: ArrayLike | None, sequence_weight: Any = None, *, reset: bool = True) -> Chains:
+        """Sequences in memory, or elsewhere: one pass then looks at all of them."""
+        if not is_elsewhere(X):
+            return self._encode(X, lengths, sequence_weight, reset=reset)
 
         def make_encode(extent: Extent) -> Callable[[Joined], Sequences]:
             if reset:
                 self._settle(extent)
             return partial(travelling(self)._encode_joined, reset=False)
 
-        return open_source(fitted_by(self, X), lengths, weights).prepare(travelling(self)._look, make_encode)
+        source = open_source(fitted_by(self, X), lengths, sequence_weight)
+        return source.prepare(travelling(self)._look, make_encode)
 
     def _fit_rows(self, source: Chains, rng: np.random.Generator) -> Self:
         """The theorem's estimate, or Baum-Welch from the best start."""
@@ -274,8 +270,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
     def _likelihood(self, X: Any, lengths: ArrayLike | None) -> tuple[float, int]:
         """Log-likelihood and number of steps."""
         parameters = self._parameters()
-        elsewhere = is_elsewhere(X)
-        data = self._open(X, lengths, None, reset=False) if elsewhere else self._encode(X, lengths, None, reset=False)
+        data = self._open(X, lengths, reset=False)
         return recursions_of(data).log_likelihood(parameters), len(data)
 
     # Judging and decoding
