@@ -16,8 +16,8 @@ import pytest
 import odeco
 from odeco.cli.models import MODELS
 from odeco.diagnostics import Trust
+from odeco.models.cards import OWN
 from odeco.persistence import load_with_metadata
-from odeco.persistence.attributes import LEARNED
 from odeco.plots import topic_use
 from odeco.report.svg import percent
 from tests.command_line import FITS, call, run, write_rows, written
@@ -53,7 +53,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Fitted]:
 
 def test_every_estimator_has_a_command() -> None:
     assert set(MODELS) == set(FITS)
-    assert {model.estimator for model in MODELS.values()} == set(LEARNED)
+    assert {model.estimator for model in MODELS.values()} == {card.class_name for card in OWN}
 
 
 @pytest.mark.parametrize("name", FITS)

@@ -15,7 +15,8 @@ from typing import Any
 import odeco
 from odeco import archive
 from odeco.exceptions import ModelFileError
-from odeco.persistence.attributes import LEARNED, check_learned
+from odeco.models.cards import card_of_class, cards
+from odeco.persistence.attributes import check_learned
 from odeco.persistence.encoding import Decoder, Encoder
 
 __all__ = ["SavedModel", "load", "load_with_metadata", "save"]
@@ -48,22 +49,24 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     Parameters
     ----------
     model : estimator
-        Any of odeco's own. Subclasses and estimators of other libraries are refused: loading could not rebuild them.
+        Any that has a card: odeco's own, those of packages that bring cards, those that were registered. Subclasses
+        and estimators of other libraries are refused: loading could not rebuild them.
     path : str or path
         Replaced when the file is complete, and only then.
     metadata : mapping, default=None
         Anything that JSON can hold (keys are text), to travel with the model: vocabulary, names, how it was fitted.
     """
-    name = type(model).__name__
-    if name not in LEARNED or type(model) is not getattr(odeco, name):
-        raise ValueError(f"model must be an estimator of odeco ({', '.join(LEARNED)}), got {type(model)!r}.")
+    card = card_of_class(type(model).__name__)
+    if card is None or type(model) is not card.load():
+        names = ", ".join(known.class_name for known in cards())
+        raise ValueError(f"model must be an estimator of odeco ({names}), got {type(model)!r}.")
     parameters = model.get_params(deep=False)
     state = {key: value for key, value in vars(model).items() if key not in parameters}
-    check_learned(name, parameters, state)
+    check_learned(card, parameters, state)
     encoder = Encoder()
     document = {
         "odeco": odeco.__version__,
-        "estimator": name,
+        "estimator": card.class_name,
         "parameters": {key: encoder.encode(value, key) for key, value in parameters.items()},
         "learned": {key: encoder.encode(value, key) for key, value in state.items()},
         "metadata": _checked({} if metadata is None else metadata),
@@ -94,13 +97,13 @@ def load_with_metadata(path: str | os.PathLike[str]) -> SavedModel:
 
 
 def _rebuild(document: Mapping[str, Any], decoder: Decoder) -> SavedModel:
-    name = document["estimator"]
-    if name not in LEARNED:
-        raise ModelFileError(f"unknown estimator {name!r}.")
+    card = card_of_class(document["estimator"])
+    if card is None:
+        raise ModelFileError(f"unknown estimator {document['estimator']!r}: no card of that name is registered.")
     parameters = {key: decoder.decode(node) for key, node in document["parameters"].items()}
-    model = getattr(odeco, name)(**parameters)
+    model = card.load()(**parameters)
     state = {key: decoder.decode(node) for key, node in document["learned"].items()}
-    check_learned(name, model.get_params(deep=False), state)
+    check_learned(card, model.get_params(deep=False), state)
     for key, value in state.items():
         setattr(model, key, value)
     metadata, version = document["metadata"], document["odeco"]

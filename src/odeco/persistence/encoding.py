@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.persistence.registry import class_of, name_of, rebuild, state_of
+from odeco.persistence.classes import class_of, name_of, rebuild, state_of
 
 Node = Any  # what json.dumps takes
 

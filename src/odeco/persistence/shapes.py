@@ -4,7 +4,8 @@ A word for the kind is followed by sizes. A letter is a size of its own, the sam
 `d+1` is one more, a digit itself, `*` any size, and `w#` a letter for each item of a list. What follows `<` bounds what
 an array of places points to. "list v of ..." has v items ("list of ..." any number), "stream a; b" is that of
 `partial_fit`, of sums a over chunks b, "(a; b)" is a pair, "a|b" is either, and "?" allows None. What depends on a size
-that nothing has told does not fit.
+that nothing has told does not fit. Cards (`odeco.fitting.card`) are written in these words; what may be absent from a
+model has "maybe" before them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from odeco.fitting.card import Stored, resolve
+
 # Rows that a model has put on the simplex add up to 1 within far less; users who set them by hand may round.
 _ROW_SUM = 1e-6
 
 Sizes = dict[str, int]
-Declared = tuple[str, Mapping[str, str]]  # letters of a class, and what its attributes are in terms of them
 
 
 class Shapes:
@@ -32,17 +34,10 @@ class Shapes:
         The name of an object's class, or None.
     classes : mapping
         What is declared of each class.
-    rules : mapping
-        What words cannot say of a class: functions that are True for sound objects.
     """
 
-    def __init__(
-        self,
-        name_of: Callable[[object], str | None],
-        classes: Mapping[str, Declared],
-        rules: Mapping[str, Callable[[Any], bool]],
-    ) -> None:
-        self._name_of, self._classes, self._rules = name_of, classes, rules
+    def __init__(self, name_of: Callable[[object], str | None], classes: Mapping[str, Stored]) -> None:
+        self._name_of, self._classes = name_of, classes
 
     def fits(self, value: Any, expected: str, sizes: Sizes) -> bool:
         """Whether a value is what is expected; sizes that it tells of are added to those that are known."""
@@ -92,14 +87,14 @@ class Shapes:
         return held and self._object_fits(value, "MomentStream", [], {})
 
     def _object_fits(self, value: Any, kind: str, arguments: list[str], sizes: Sizes) -> bool:
-        letters, attributes = self._classes[kind]
-        names = letters.split()[: len(arguments)]
+        stored = self._classes[kind]
+        names = stored.sizes.split()[: len(arguments)]
         inner = {name: sizes[a] for name, a in zip(names, arguments, strict=True) if a in sizes}
-        if not all(self.fits(getattr(value, name), expected, inner) for name, expected in attributes.items()):
+        if not all(self.fits(getattr(value, name), expected, inner) for name, expected in stored.attributes.items()):
             return False
         told = [(inner[name], argument) for name, argument in zip(names, arguments, strict=True) if name in inner]
         agree = _agree(tuple(size for size, _ in told), [argument for _, argument in told], sizes)
-        return agree and self._rules.get(kind, _anything)(value)
+        return agree and (stored.rule is None or bool(resolve(stored.rule)(value)))
 
 
 def _anything(value: object) -> bool:

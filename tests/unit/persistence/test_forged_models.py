@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields, is_dataclass
 from enum import Enum
 
 import numpy as np
@@ -9,8 +10,7 @@ import pytest
 
 import odeco
 from odeco import archive
-from odeco.persistence.registry import _CLASSES, attributes_of, class_of
-from odeco.persistence.sums import CLASSES
+from odeco.persistence.classes import class_of, classes
 from tests.saved_models import CASES
 
 BY_NAME = {case.name: case for case in CASES}
@@ -36,9 +36,14 @@ def replaced(text, old, new):
 
 
 def test_every_class_of_a_file_is_declared():
-    for name in _CLASSES:
-        declared = set() if issubclass(class_of(name), Enum) else set(attributes_of(name))
-        assert set(CLASSES[name][1]) == declared
+    for name, stored in classes().items():
+        kind = class_of(name)
+        if issubclass(kind, Enum):
+            assert not stored.attributes
+        elif is_dataclass(kind):
+            assert set(stored.attributes) == {field.name for field in fields(kind)}
+        else:
+            assert stored.attributes
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, lambda: np.random.Generator(np.random.MT19937())])

@@ -280,8 +280,7 @@ def test_files_that_are_not_there(tmp_path):
 
 
 def test_classes_of_the_registry_exist():
-    from odeco.persistence.registry import _CLASSES, attributes_of, class_of
+    from odeco.persistence.classes import class_of, classes
 
-    for name in _CLASSES:
+    for name in classes():
         assert isinstance(class_of(name), type)
-        attributes_of(name)
