@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from odeco import completion, datasets, metrics, simulate, tensors, theory
 from odeco.decomposition import Decomposition, decompose
 from odeco.exceptions import ModelFileError, MomentError, MomentWarning
+from odeco.fitting.card import resolve
+from odeco.models.cards import OWN
 from odeco.recovery import decompose_fourth, decompose_moments
 from odeco.whitening.whitener import Whitener, whiten
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for those who read no cards; the names below are for them, too
     from odeco.models.dawid_skene.estimator import DawidSkene
     from odeco.models.gaussian_mixture.estimator import GaussianMixture
     from odeco.models.hmm.categorical import CategoricalHMM
@@ -27,24 +29,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 # Loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
-_ON_DEMAND = {
-    "SingleTopicModel": "odeco.models.single_topic.estimator",
-    "LatentDirichletAllocation": "odeco.models.lda.estimator",
-    "GaussianMixture": "odeco.models.gaussian_mixture.estimator",
-    "ProductMixture": "odeco.models.product_mixture.estimator",
-    "MultiViewMixture": "odeco.models.multiview.estimator",
-    "DawidSkene": "odeco.models.dawid_skene.estimator",
-    "CategoricalHMM": "odeco.models.hmm.categorical",
-    "GaussianHMM": "odeco.models.hmm.gaussian",
-    "PoissonHMM": "odeco.models.hmm.poisson",
-    "ICA": "odeco.models.ica.estimator",
-    "save": "odeco.persistence",
-    "load": "odeco.persistence",
-}
+_ON_DEMAND = {card.class_name: card.estimator for card in OWN}
+_ON_DEMAND |= {"save": "odeco.persistence:save", "load": "odeco.persistence:load"}
 
 _MODULES_ON_DEMAND = ("plots", "report")
 
-# In the order of the flow.
+# In the order of the flow; the estimators in that of their cards.
 __all__ = [
     "tensors",
     "simulate",
@@ -58,8 +48,8 @@ __all__ = [
     "Decomposition",
     "decompose_moments",
     "decompose_fourth",
-    "SingleTopicModel",
     "LatentDirichletAllocation",
+    "SingleTopicModel",
     "GaussianMixture",
     "ProductMixture",
     "MultiViewMixture",
@@ -80,7 +70,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
-        return getattr(import_module(_ON_DEMAND[name]), name)
+        return resolve(_ON_DEMAND[name])
     if name in _MODULES_ON_DEMAND:
         return import_module(f"odeco.{name}")
     raise AttributeError(f"module 'odeco' has no attribute {name!r}")

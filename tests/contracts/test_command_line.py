@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import odeco
-from odeco.cli.models import MODELS
 from odeco.diagnostics import Trust
 from odeco.models.cards import OWN
 from odeco.persistence import load_with_metadata
 from odeco.plots import topic_use
 from odeco.report.svg import percent
 from tests.command_line import FITS, call, run, write_rows, written
+
+MODELS = {card.name: card for card in OWN}
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Fitted]:
 
 def test_every_estimator_has_a_command() -> None:
     assert set(MODELS) == set(FITS)
-    assert {model.estimator for model in MODELS.values()} == {card.class_name for card in OWN}
+    assert {card.class_name for card in OWN} == {
+        name for name in odeco.__all__ if hasattr(getattr(odeco, name), "get_params")
+    }
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -65,7 +68,7 @@ def test_fit_writes_a_model_that_loads(fitted: dict[str, Fitted], name: str) -> 
     assert len(lines) == 3  # read, fitted, wrote: quiet lines where there is no terminal
     assert all(line.startswith("odeco: ") for line in lines)
     saved = load_with_metadata(fitted[name].model)
-    assert type(saved.model).__name__ == MODELS[name].estimator
+    assert type(saved.model).__name__ == MODELS[name].class_name
     assert saved.metadata["model"] == name
     assert saved.metadata["fitted"]["command"].startswith(f"odeco fit {name} ")
 
@@ -181,13 +184,12 @@ def test_options_reach_the_estimator_and_the_vectorizer(fitted: dict[str, Fitted
 
 
 def choices() -> list[tuple[str, str, str]]:
-    """Every value of every option of a model that has a list of them, as its help gives it."""
+    """Every value of every option of a model that has a list of them, as its card gives it."""
     found = []
-    for name, model in MODELS.items():
-        for setting in model.settings:
-            info = setting.annotation.__metadata__[0]
-            listed = re.search(r"\(([\w, -]+)\)$", info.help)
-            found += [(name, info.default, value) for value in listed[1].split(", ")] if listed else []
+    for name, card in MODELS.items():
+        for option in card.options:
+            flag = option.flag or f"--{option.name.replace('_', '-')}"
+            found += [(name, flag, value) for value in option.choices]
     return found
 
 

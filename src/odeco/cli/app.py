@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import odeco
 from odeco.cli import convert, decompose, demo, fit, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
+from odeco.models.cards import cards
 
 
 class InTheOrderOfUse(TyperGroup):
@@ -20,6 +21,11 @@ class InTheOrderOfUse(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for the help."""
         return ["demo", "fit", "show", "transform", "report", "convert", "moments", "decompose"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help, with the models that are known now."""
+        self.epilog = f"[bold]Models[/bold] of odeco fit: {', '.join(card.name for card in cards())}."
+        super().format_help(ctx, formatter)
 
 
 app = typer.Typer(

@@ -36,9 +36,9 @@ def demo(
     """
     from odeco.cli.fit import fit_file
     from odeco.cli.model_file import open_model
-    from odeco.cli.models import MODELS
     from odeco.cli.report import write_page
     from odeco.cli.summaries import part_lines
+    from odeco.models.lda.card import CARD
 
     stages = Stages(quiet=quiet)
     text, model, page = out / "passages.txt", out / "model.odeco", out / "report.html"
@@ -48,7 +48,7 @@ def demo(
     print_lines(f"State of the Union addresses, 1790 to 2021, in {n_passages:,} passages: {text}", "")
     print_lines(f"$ {command}")
     data = fit_file(
-        MODELS["lda"], [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
+        CARD, [str(text)], model, n_parts=k, seed=seed, settings={}, reading=dict(READING), stages=stages,
         command=command,
     )  # fmt: skip
     saved = open_model(model)

@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import odeco
 from odeco.cli.as_json import as_plain
-from odeco.cli.console import Stages, interruptible
+from odeco.cli.console import Stages
 from odeco.cli.data import Data
-from odeco.cli.inputs import READERS, Reader, files_read, read
-from odeco.cli.models import MODELS, Model
-from odeco.cli.options import DEBUG, QUIET, check_output, option, with_parameters
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="""Fit a model to a file and keep it in another.
-
-    [bold]Examples[/bold], a document per line and a table with a header:
-
-      odeco fit lda articles.txt -k 20 --out topics.odeco
-
-      odeco fit gaussian-mixture penguins.csv -k 3 --out penguins.odeco
-
-      odeco fit hmm --help
-    """,
-)
+from odeco.cli.inputs import READERS, Reader, read
+from odeco.cli.model_commands import model_group, split
+from odeco.fitting.card import Card
 
 
-def fit(model: Model, values: dict[str, Any]) -> None:
+def fit(card: Card, values: dict[str, Any]) -> None:
     """Read, fit, save: what ``odeco fit MODEL`` does with its options."""
-    reader = READERS[model.reads]
-    paths = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
-    reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
-    out = check_output(values["out"], files_read(paths, reading), stdout=False)
+    paths, settings, reading, out = split(card, values)
     fit_file(
-        model,
+        card,
         paths,
         out,
         n_parts=values["k"],
         seed=values["seed"],
-        settings={each.name: values[each.name] for each in model.settings if values[each.name] is not None},
+        settings=settings,
         reading=reading,
         stages=Stages(quiet=values["quiet"]),
         command=shlex.join(["odeco", *sys.argv[1:]]),
@@ -55,7 +37,7 @@ def fit(model: Model, values: dict[str, Any]) -> None:
 
 
 def fit_file(
-    model: Model,
+    card: Card,
     paths: Sequence[str],
     out: Path,
     *,
@@ -67,17 +49,15 @@ def fit_file(
     command: str,
 ) -> Data:
     """Fit a model to files and save it, with everything that is needed to read other files in the same way."""
-    estimator, named = model.make(n_parts, seed, settings), ", ".join(paths)
+    estimator, named = card.make(n_parts, seed, settings), ", ".join(paths)
     with stages.stage(f"reading {named}") as stage:
-        data = read(model.reads, paths, reading, stage)
-        stage.done = f"read {named}: {described(data, READERS[model.reads])}"
+        data = read(card.rows, paths, reading, stage)
+        stage.done = f"read {named}: {described(data, READERS[card.rows])}"
     if n_parts is not None and data.rows is not None and n_parts > data.rows:
-        raise ValueError(
-            f"-k {n_parts} is more than the {data.rows:,} {READERS[model.reads].rows} of {named}: lower it."
-        )
-    with stages.stage(f"fitting {_counted(n_parts, model)}") as fitting:
+        raise ValueError(f"-k {n_parts} is more than the {data.rows:,} {READERS[card.rows].rows} of {named}: lower it.")
+    with stages.stage(f"fitting {_counted(n_parts, card)}") as fitting:
         estimator.set_params(**data.settings).fit(*data.watched(fitting))
-        fitting.done = f"fitted {_counted(int(estimator.diagnostics_.n_components), model)}"
+        fitting.done = f"fitted {_counted(int(estimator.diagnostics_.n_components), card)}"
     stages.doubts(estimator.diagnostics_)
     how = {
         "command": command,
@@ -88,16 +68,16 @@ def fit_file(
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with stages.stage(f"writing {out}") as stage:
-        odeco.save(estimator, out, metadata=metadata(model, data, reading, how))
+        odeco.save(estimator, out, metadata=metadata(card, data, reading, how))
         stage.done = f"wrote {out}; look at it with: odeco show {shlex.quote(str(out))}"
     return data
 
 
-def metadata(model: Model, data: Data, reading: dict[str, Any], how: dict[str, Any]) -> dict[str, Any]:
+def metadata(card: Card, data: Data, reading: dict[str, Any], how: dict[str, Any]) -> dict[str, Any]:
     """What a model file says beside the parameters: how to read other data, what things are called, how it was made."""
     return {
-        "model": model.name,
-        "input": {"kind": model.reads, "format": data.format, "options": {**reading, **data.settings}},
+        "model": card.name,
+        "input": {"kind": card.rows, "format": data.format, "options": {**reading, **data.settings}},
         "text": data.text,
         **data.names,
         "fitted": how,
@@ -114,41 +94,26 @@ def described(data: Data, reader: Reader) -> str:
     return f"{data.format}, {', '.join(parts)}" if parts else data.format
 
 
-def _counted(n_parts: int | None, model: Model) -> str:
-    return model.parts if n_parts is None else f"{n_parts} {model.part if n_parts == 1 else model.parts}"
+def _counted(n_parts: int | None, card: Card) -> str:
+    return card.plural if n_parts is None else f"{n_parts} {card.noun(n_parts)}"
 
 
-def parameters(model: Model, reader: Reader) -> list[inspect.Parameter]:
-    """All options of one subcommand: the input, the number of parts, then what the model and the reader add."""
-    given = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    what = typer.Argument(metavar="INPUT..." if reader.several else "INPUT", show_default=False, help=reader.what)
-    number = f"Number of {model.parts}" + ("." if model.count_required else "; found by the model if left out.")
-    return [
-        inspect.Parameter("input", given, annotation=Annotated[list[str] if reader.several else str, what]),
-        option("k", int, number, "-k", required=model.count_required, min=1, metavar="NUMBER"),
-        option("out", Path, "The model file to write.", "--out", "-o", required=True, metavar="FILE"),
-        option("seed", int, "Same seed, same result.", default=0, min=0),
-        *(_in_panel(each, "Options of the model") for each in model.settings),
-        *(_in_panel(each, "Options of the input") for each in reader.settings),
-        inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QUIET),
-        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DEBUG),
-    ]
+def _help(card: Card) -> str:
+    examples = "".join(f"\n\n  {example}" for example in card.examples)
+    return f"{card.summary}\n\n[bold]Examples[/bold]:{examples}" if examples else card.summary
 
 
-def _in_panel(parameter: inspect.Parameter, panel: str) -> inspect.Parameter:
-    parameter.annotation.__metadata__[0].rich_help_panel = panel
-    return parameter
+app = typer.Typer(
+    cls=model_group(fit, _help),
+    no_args_is_help=True,
+    help="""Fit a model to a file and keep it in another.
 
+    [bold]Examples[/bold], a document per line and a table with a header:
 
-def _register(model: Model) -> None:
-    def run(values: dict[str, Any]) -> None:
-        fit(model, values)
+      odeco fit lda articles.txt -k 20 --out topics.odeco
 
-    command = interruptible(with_parameters(run, parameters(model, READERS[model.reads])))
-    examples = "".join(f"\n\n  {example}" for example in model.examples)
-    help = f"{model.summary}\n\n[bold]Examples[/bold]:{examples}"
-    app.command(model.name, help=help, short_help=model.summary)(command)
+      odeco fit gaussian-mixture penguins.csv -k 3 --out penguins.odeco
 
-
-for _model in MODELS.values():
-    _register(_model)
+      odeco fit hmm --help
+    """,
+)

@@ -10,8 +10,9 @@ from typing import Any
 from odeco.cli.console import Stage
 from odeco.cli.data import Data
 from odeco.cli.inputs import READERS, read
-from odeco.cli.models import Model, of_estimator
 from odeco.cli.options import expanded
+from odeco.fitting.card import Card
+from odeco.models.cards import known_card
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +20,7 @@ class Saved:
     """A fitted model and its metadata; those of a model that was saved from Python may be empty."""
 
     estimator: Any
-    model: Model
+    card: Card
     metadata: Mapping[str, Any]
 
     @property
@@ -33,13 +34,13 @@ class Saved:
 
     def read(self, paths: Sequence[str], stage: Stage, **changes: Any) -> Data:
         """Read data for this model as those of its fit were read, but for the changes that are not None."""
-        settings = {each.name for each in READERS[self.model.reads].settings}
+        settings = {each.name for each in READERS[self.card.rows].settings}
         changes = {name: value for name, value in changes.items() if value is not None}
         for name in changes:
             if name not in settings:
-                raise ValueError(f"--{name} says nothing to a model of kind {self.model.name}: leave it out.")
+                raise ValueError(f"--{name} says nothing to a model of kind {self.card.name}: leave it out.")
         options = {**self.metadata.get("input", {}).get("options", {}), **changes}
-        return read(self.model.reads, paths, options, stage, self.metadata)
+        return read(self.card.rows, paths, options, stage, self.metadata)
 
 
 def open_model(path: Path) -> Saved:
@@ -47,4 +48,4 @@ def open_model(path: Path) -> Saved:
     from odeco.persistence import load_with_metadata
 
     saved = load_with_metadata(expanded(path))
-    return Saved(saved.model, of_estimator(saved.model), saved.metadata or {})
+    return Saved(saved.model, known_card(saved.model), saved.metadata or {})

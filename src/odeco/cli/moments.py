@@ -12,10 +12,11 @@ import typer
 
 from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, interruptible
-from odeco.cli.fit import metadata, parameters
-from odeco.cli.inputs import READERS, files_read, read
-from odeco.cli.models import MODELS, Model
-from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output, with_parameters
+from odeco.cli.fit import metadata
+from odeco.cli.inputs import read
+from odeco.cli.model_commands import model_group, split
+from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output
+from odeco.fitting.card import Card
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,8 +35,6 @@ app = typer.Typer(
       odeco moments fit both.odeco-moments --out topics.odeco
     """,
 )
-basis_app = typer.Typer(no_args_is_help=True, help="Learn a basis from a sample: what all parts share.")
-app.add_typer(basis_app, name="basis")
 
 _OUT = typer.Option("--out", "-o", metavar="FILE", show_default=False, help="The file to write.")
 _SUMS = typer.Argument(metavar="MOMENTS...", show_default=False, help="Files of [bold]odeco moments compute[/bold].")
@@ -47,23 +46,19 @@ _Given = Annotated[list[Path], _SUMS]
 _Written = Annotated[Path, _OUT]
 
 
-def make_basis(model: Model, values: dict[str, Any]) -> None:
+def make_basis(card: Card, values: dict[str, Any]) -> None:
     """Read a sample and keep the basis that it gives."""
     from odeco import shared_moments
 
-    reader = READERS[model.reads]
-    settings = {each.name: values[each.name] for each in model.settings if values[each.name] is not None}
-    reading = {each.name: values[each.name] for each in reader.settings if values[each.name] is not None}
-    inputs = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
-    out = check_output(values["out"], files_read(inputs, reading), stdout=False)
-    stages, estimator = Stages(quiet=values["quiet"]), model.make(values["k"], values["seed"], settings)
+    inputs, settings, reading, out = split(card, values)
+    stages, estimator = Stages(quiet=values["quiet"]), card.make(values["k"], values["seed"], settings)
     named = ", ".join(inputs)
     with stages.stage(f"reading {named}") as stage:
-        data = read(model.reads, inputs, reading, stage)
+        data = read(card.rows, inputs, reading, stage)
         stage.done = f"read {named}: {data.format}"
     with stages.stage("learning a basis") as stage:
         basis = shared_moments.make_basis(estimator.set_params(**data.settings), data.whole)
-        shared_moments.write_moments(basis, out, metadata(model, data, reading, {}))
+        shared_moments.write_moments(basis, out, metadata(card, data, reading, {}))
         stage.done = f"wrote {out}: sums on it are made with odeco moments compute"
 
 
@@ -142,16 +137,12 @@ def _merged(paths: list[Path]) -> tuple[Any, dict[str, Any]]:
     return total, said
 
 
-def _register(model: Model) -> None:
-    def run(values: dict[str, Any]) -> None:
-        make_basis(model, values)
-
-    command = interruptible(with_parameters(run, parameters(model, READERS[model.reads])))
-    basis_app.command(model.name, help=f"A basis for: {model.summary}", short_help=model.summary)(command)
-
-
-for _model in MODELS.values():
-    _register(_model)
+basis_app = typer.Typer(
+    cls=model_group(make_basis, lambda card: f"A basis for: {card.summary}"),
+    no_args_is_help=True,
+    help="Learn a basis from a sample: what all parts share.",
+)
+app.add_typer(basis_app, name="basis")
 app.command("compute")(interruptible(compute))
 app.command("merge")(interruptible(merge))
 app.command("fit")(interruptible(fit))

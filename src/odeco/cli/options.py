@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from odeco.fitting.card import Option
+
 DEBUG = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
 QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something is wrong.")]
 MODEL_FILE = Annotated[
@@ -50,6 +52,16 @@ def option(
     known = kind if required or default is not None else kind | None
     annotation = Annotated[known, info]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=annotation)
+
+
+def setting(given: Option) -> inspect.Parameter:
+    """The option of a card, as a command takes it."""
+    details: dict[str, Any] = {} if given.least is None else {"min": given.least}
+    if given.word:
+        details |= {"parser": number_or(given.word), "metavar": f"NUMBER|{given.word}"}
+    kind: Any = str if given.word else list[given.kind] if given.several else given.kind  # type: ignore[name-defined]
+    flags = [given.flag] if given.flag else []
+    return option(given.name, kind, given.help, *flags, choices=given.choices, **details)
 
 
 def one_of(choices: Sequence[str]) -> Callable[[Any], Any]:

@@ -9,24 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.cli.data import Data
-from odeco.cli.models import Model
+from odeco.fitting.card import Card
 
 Columns = dict[str, NDArray[Any]]
 
 
-def answers(model: Model, estimator: Any, data: Data) -> Iterator[Columns]:
+def answers(card: Card, estimator: Any, data: Data) -> Iterator[Columns]:
     """Columns of the output: names of the rows, the most probable part where rows have one, and a number per part."""
-    if model.part == "state":
-        yield _states(estimator, data)
-    elif model.name == "dawid-skene":
-        yield _classes(estimator, data)
-    elif model.name in ("lda", "ica"):  # shares of topics, values of sources: no row belongs to one of them
-        for rows in _blocks(data.arguments[0]):
-            yield _numbered(model.part, np.asarray(estimator.transform(rows)))
-    else:
+    if data.keys:  # items, steps of sequences: what is said of one depends on others
+        yield _of_the_whole(card.part, estimator, data)
+    elif hasattr(estimator, "predict_proba"):
         for rows in _blocks(data.arguments[0]):
             chances = np.asarray(estimator.predict_proba(rows))
-            yield {model.part: chances.argmax(axis=1), **_numbered(model.part, chances)}
+            yield {card.part: chances.argmax(axis=1), **_numbered(card.part, chances)}
+    else:  # shares of topics, values of sources: no row belongs to one of them
+        for rows in _blocks(data.arguments[0]):
+            yield _numbered(card.part, np.asarray(estimator.transform(rows)))
 
 
 def _blocks(whole: Any) -> Iterator[Any]:
@@ -39,21 +37,15 @@ def _blocks(whole: Any) -> Iterator[Any]:
         yield whole
 
 
-def _numbered(part: str, values: NDArray[Any]) -> Columns:
-    return {f"{part}_{i}": values[:, i] for i in range(values.shape[1])}
+def _numbered(part: str, values: NDArray[Any], names: Any = None) -> Columns:
+    names = range(values.shape[1]) if names is None else np.asarray(names).tolist()
+    return {f"{part}_{name}": values[:, i] for i, name in enumerate(names)}
 
 
-def _states(estimator: Any, data: Data) -> Columns:
-    """The most probable sequence of states (Viterbi), and the posterior of each state at each step."""
+def _of_the_whole(part: str, estimator: Any, data: Data) -> Columns:
+    """What `predict` says (the most probable sequence of states, by Viterbi), and the posterior of each part."""
     return {
         **data.keys,
-        "state": np.asarray(estimator.predict(*data.arguments)),
-        **_numbered("state", np.asarray(estimator.predict_proba(*data.arguments))),
+        part: np.asarray(estimator.predict(*data.arguments)),
+        **_numbered(part, np.asarray(estimator.predict_proba(*data.arguments)), getattr(estimator, "classes_", None)),
     }
-
-
-def _classes(estimator: Any, data: Data) -> Columns:
-    chances = np.asarray(estimator.predict_proba(*data.arguments))
-    names = np.asarray(estimator.classes_)
-    columns = {f"class_{name}": chances[:, i] for i, name in enumerate(names.tolist())}
-    return {**data.keys, "class": names[chances.argmax(axis=1)], **columns}

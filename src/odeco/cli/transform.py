@@ -55,6 +55,6 @@ def transform(
         data = saved.read(inputs, stage, format=format, column=column)
         stage.done = f"read {named}: {data.format}"
     with stages.stage(f"writing {out}") as stage:
-        write_table(out, stage.watch(lambda: answers(saved.model, saved.estimator, data))())
-        what = f"the {saved.model.parts} of {stage.rows:,} {READERS[saved.model.reads].rows}"
+        write_table(out, stage.watch(lambda: answers(saved.card, saved.estimator, data))())
+        what = f"the {saved.card.plural} of {stage.rows:,} {READERS[saved.card.rows].rows}"
         stage.done = f"wrote {'stdout' if str(out) == '-' else out}: {what}"

@@ -14,6 +14,9 @@ from typing import Any
 
 Reference = str | Callable[..., Any]
 
+# Kinds of rows; each has a reader on the command line.
+ROWS = ("counts", "table", "mixed", "views", "labels", "symbols", "features", "events", "signals")
+
 # What every fitted estimator has, in the words of `odeco.persistence.shapes`.
 EVERY: Mapping[str, str] = {
     "n_features_in_": "whole d",
@@ -131,8 +134,7 @@ class Card:
     estimator : str or class
         The class, or its import path. Files know it by its name, so no two cards have classes of the same name.
     rows : str
-        The kind of data, a key of `odeco.cli.inputs.READERS`: "counts", "table", "mixed", "views", "labels", "symbols",
-        "features", "events" or "signals".
+        The kind of data, one of `ROWS`.
     part : str
         What one component is called.
     summary : str
@@ -184,6 +186,11 @@ class Card:
     objective: str = "log-likelihood per sample"
     centred: bool = False
 
+    def __post_init__(self) -> None:
+        """Kinds of rows are known before a command line asks for one."""
+        if self.rows not in ROWS:
+            raise ValueError(f"rows of {self.name!r} must be one of {', '.join(ROWS)}, got {self.rows!r}.")
+
     @property
     def class_name(self) -> str:
         """The name of the estimator's class."""
@@ -193,6 +200,10 @@ class Card:
     def plural(self) -> str:
         """What several components are called."""
         return f"{self.part}es" if self.part.endswith("s") else f"{self.part}s"
+
+    def noun(self, n: int) -> str:
+        """What n components are called."""
+        return self.part if n == 1 else self.plural
 
     @property
     def attributes(self) -> Mapping[str, str | ByOption]:

@@ -65,6 +65,15 @@ def card_of(model: Any) -> Card | None:
     return None
 
 
+def known_card(model: Any) -> Card:
+    """The card of an estimator; ValueError where it has none."""
+    card = card_of(model)
+    if card is None:
+        kinds = ", ".join(known.class_name for known in cards())
+        raise ValueError(f"model must be one of {kinds}, got {type(model).__name__}.")
+    return card
+
+
 def register(card: Card) -> None:
     """Make a model known until Python ends: for notebooks and tests. One of the same name is replaced, unless it is
     odeco's own or that of an installed package.

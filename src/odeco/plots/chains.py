@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind, kind_of
+from odeco.plots.names import check_suits, rows_of
 from odeco.sources.sequences import join_sequences
 
 Floats = NDArray[np.float64]
 
-CHAINS = ("CategoricalHMM", "GaussianHMM", "PoissonHMM")
 _LONGEST = 20_000  # steps of a sequence that are decoded
 _SHOWN = 300  # steps of it that are shown
 
@@ -66,7 +65,7 @@ class DecodedSequence:
 
 def transitions(model: Any) -> Transitions:
     """The transition graph of a fitted hidden Markov model."""
-    check_kind(model, *CHAINS)
+    check_suits(model, "transitions")
     matrix = np.asarray(model.transmat_, dtype=np.float64)
     stationary = np.asarray(model.get_stationary_distribution())
     order = _circle_order(stationary[:, None] * matrix)
@@ -95,7 +94,7 @@ def decoded_sequence(model: Any, data: Any = None, n_steps: int = _SHOWN) -> Dec
 
     `data` is what `fit` takes: X, a list of sequences, or the pair (X, lengths).
     """
-    check_kind(model, *CHAINS)
+    check_suits(model, "decoded_sequence")
     if data is None:
         array = np.asarray(model.sample(n_steps, random_state=0)[0])
         length = len(array)
@@ -106,7 +105,7 @@ def decoded_sequence(model: Any, data: Any = None, n_steps: int = _SHOWN) -> Dec
     states = np.asarray(model.predict(array))[:n_steps]
     certainty = np.asarray(model.predict_proba(array))[np.arange(len(states)), states]
     observations = array[:n_steps]
-    if kind_of(model) == "CategoricalHMM":
+    if rows_of(model) == "symbols":
         observations = observations.reshape(len(states))
     elif observations.ndim == 1:
         observations = observations[:, None]

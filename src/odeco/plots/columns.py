@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind, column_names, kind_of
+from odeco.plots.names import check_suits, column_names
 
 Floats = NDArray[np.float64]
-
-TABLES = ("GaussianMixture", "ProductMixture", "GaussianHMM", "PoissonHMM")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +47,11 @@ class Profile:
 
 def profiles(model: Any, feature_names: Iterable[Any] | None = None, most: int | None = None) -> list[Profile]:
     """Profiles of the columns, in their order; with `most` only of those that tell the components best apart."""
-    check_kind(model, *TABLES)
+    check_suits(model, "profiles")
     means, deviations = np.asarray(emission_means(model)), emission_deviations(model)
     names = column_names(model, feature_names, means.shape[1], what="column", argument="feature_names")
     found = _numbers(names, means, deviations, component_weights(model), _kinds(model, means.shape[1]))
-    if kind_of(model) == "ProductMixture":
+    if hasattr(model, "probabilities_"):
         _add_categories(model, found)
     return most_telling(found, most)
 
@@ -62,7 +60,7 @@ def view_profiles(
     model: Any, feature_names: Sequence[Any] | None = None, most: int | None = None
 ) -> list[list[Profile]]:
     """Profiles of every view of a `MultiViewMixture`; names for each view, or for all columns in a row."""
-    check_kind(model, "MultiViewMixture")
+    check_suits(model, "view_profiles")
     names, views = view_names(model, feature_names), []
     weights = np.asarray(model.weights_)
     for t, mean in enumerate(model.means_):
@@ -114,12 +112,12 @@ def emission_means(model: Any) -> Floats:
 
 def emission_deviations(model: Any) -> Floats:
     """Standard deviations of the columns in each component (k, d)."""
-    name, means = kind_of(model), emission_means(model)
-    if name == "ProductMixture":
+    means = emission_means(model)
+    if hasattr(model, "variances_"):
         variances = np.asarray(model.variances_)
-    elif name == "PoissonHMM":
+    elif hasattr(model, "lambdas_"):
         variances = means
-    elif name == "GaussianHMM":
+    elif hasattr(model, "covariance_matrices"):
         variances = np.diagonal(model.covariance_matrices(), axis1=1, axis2=2)
     else:
         covariances = np.asarray(model.covariances_, dtype=np.float64)
@@ -132,7 +130,7 @@ def emission_deviations(model: Any) -> Floats:
 
 
 def _kinds(model: Any, width: int) -> list[str]:
-    if kind_of(model) == "PoissonHMM":
+    if hasattr(model, "lambdas_"):
         return ["rate"] * width
     known = {"bernoulli": "probability", "poisson": "rate", "gaussian": "number", "categorical": "number"}
     return [known[family] for family in getattr(model, "families_", ["gaussian"] * width)]

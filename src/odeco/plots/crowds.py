@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind
+from odeco.plots.names import check_suits
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Annotators:
 
 def annotators(model: Any, data: Any = None) -> Annotators:
     """Reliability and confusion of the annotators of a fitted `DawidSkene`."""
-    check_kind(model, "DawidSkene")
+    check_suits(model, "annotators")
     confusion, weights = np.asarray(model.confusion_), np.asarray(model.weights_)
     own = np.searchsorted(model.given_labels_, model.classes_)
     right = confusion[:, np.arange(len(weights)), own] @ weights

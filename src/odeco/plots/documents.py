@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import batches_without_names, check_kind
-from odeco.plots.topics import TOPIC_MODELS
+from odeco.plots.names import batches_without_names, check_suits
 from odeco.sources import as_source
 
 Floats = NDArray[np.float64]
@@ -58,7 +57,7 @@ class TopicUse:
 
 def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
     """Read counts (whatever `fit` takes) once and say how the documents use the topics."""
-    check_kind(model, *TOPIC_MODELS)
+    check_suits(model, "topic_use")
     proportions_of = model.transform if hasattr(model, "transform") else model.predict_proba
     k = len(model.components_)
     tally, examples = _Tally(k), _Examples(k, n_examples)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, number_rows, plain
-from odeco.plots.columns import TABLES, profiles
+from odeco.plots.columns import profiles
 from odeco.plots.crowds import annotators
-from odeco.plots.names import check_kind
+from odeco.plots.names import check_suits
 from odeco.plots.samples import scatter, some_rows
 
 
@@ -28,7 +28,7 @@ def plot_profiles(
         Columns at most, those that tell the components best apart.
     ax : matplotlib axes, optional
     """
-    check_kind(model, *TABLES)
+    check_suits(model, "profiles")
     found, ax = profiles(model, feature_names, most=n_columns), axes(ax)
     k = len(found[0].means)
     for i in range(k):
@@ -47,7 +47,7 @@ def plot_profiles(
 
 def plot_samples(model: Any, data: Any, *, feature_names: Iterable[Any] | None = None, ax: Any = None) -> Any:
     """Samples, coloured by component, on the two columns that tell the components best apart."""
-    check_kind(model, "GaussianMixture", "ProductMixture")
+    check_suits(model, "scatter")
     found = scatter(model, some_rows(model, data), profiles(model, feature_names), most=3000)
     if found is None:
         raise ValueError("two columns of numbers are needed: this model has fewer.")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, plain
-from odeco.plots.chains import CHAINS, decoded_sequence, transitions
+from odeco.plots.chains import decoded_sequence, transitions
 from odeco.plots.columns import profiles
 from odeco.plots.draw_components import plot_profiles
-from odeco.plots.names import check_kind, column_names, kind_of
+from odeco.plots.names import check_suits, column_names, rows_of
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
 
@@ -52,8 +52,8 @@ def plot_emissions(
     model: Any, *, vocabulary: Iterable[Any] | None = None, feature_names: Iterable[Any] | None = None, ax: Any = None
 ) -> Any:
     """What states emit: probabilities of symbols (the most relevant of many), or profiles of the columns."""
-    check_kind(model, *CHAINS)
-    if kind_of(model) != "CategoricalHMM":
+    check_suits(model, "transitions")
+    if rows_of(model) != "symbols":
         return plot_profiles(model, feature_names=feature_names, ax=ax)
     table = np.asarray(model.emissionprob_)
     names = column_names(model, vocabulary, table.shape[1], what="", argument="vocabulary")

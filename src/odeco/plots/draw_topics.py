@@ -9,10 +9,9 @@ import numpy as np
 
 from odeco.plots.canvas import axes, colour, number_rows, plain
 from odeco.plots.documents import topic_use
-from odeco.plots.names import check_kind, column_names
+from odeco.plots.names import check_suits, column_names
 from odeco.plots.topics import (
     DEFAULT_RELEVANCE,
-    TOPIC_MODELS,
     Floats,
     relevance,
     top_words,
@@ -102,7 +101,7 @@ def plot_topic_map(model: Any, *, data: Any = None, ax: Any = None) -> Any:
 
 def _topics(model: Any, vocabulary: Iterable[Any] | None) -> tuple[Floats, list[str], Floats]:
     """Topics, words and shares of a fitted topic model."""
-    check_kind(model, *TOPIC_MODELS)
+    check_suits(model, "topic_shares")
     components = np.asarray(model.components_, dtype=np.float64)
     names = column_names(model, vocabulary, components.shape[1], what="word", argument="vocabulary")
     return components, names, topic_shares(model)

@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_model, kind_of
+from odeco.models.cards import known_card
+from odeco.plots.names import check_model
 from odeco.refinement.loop import Trace
 
 Floats = NDArray[np.float64]
-
-# Estimators whose moments are taken about the mean: k components span k - 1 directions.
-_ABOUT_THE_MEAN = ("GaussianMixture", "ProductMixture", "MultiViewMixture")
-
-# What one value of the trace is; larger is better for all of them.
-_OBJECTIVES = {
-    "LatentDirichletAllocation": "log probability of a held-out word",
-    "SingleTopicModel": "log-likelihood per document",
-    "DawidSkene": "log posterior per item",
-    "CategoricalHMM": "log-likelihood per step",
-    "GaussianHMM": "log-likelihood per step",
-    "PoissonHMM": "log-likelihood per step",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +69,7 @@ def spectrum(model: Any) -> Spectrum:
     values, k = np.asarray(report.spectrum, dtype=np.float64), report.n_components
     if "singular_values" in report.details:  # of the pairs of views: what was cut, unlike the pivot's own spectrum
         values = np.asarray(report.details["singular_values"], dtype=np.float64)
-    kept = k - 1 if kind_of(model) in _ABOUT_THE_MEAN and values.size >= k > 1 else k
+    kept = k - 1 if known_card(model).centred and values.size >= k > 1 else k
     noise = report.details.get("noise")
     known = isinstance(noise, (int, float, np.number)) and np.isfinite(noise) and noise > 0
     return Spectrum(values, min(kept, values.size), report.gap, float(noise) if known and noise is not None else None)
@@ -91,7 +79,7 @@ def convergence(model: Any) -> Convergence:
     """The trace of a fitted model's refinement, all its stages in a row."""
     report = check_model(model)
     traces = report.traces
-    objective = _OBJECTIVES.get(kind_of(model), "log-likelihood per sample")
+    objective = known_card(model).objective
     if not traces:
         return Convergence(np.empty(0), np.empty(0), (), objective, 0, True, _no_trace(model))
     records = [

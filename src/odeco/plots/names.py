@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from odeco.diagnostics import Diagnostics
+from odeco.models.cards import card_of, cards, known_card
 
 
 def check_model(model: Any) -> Diagnostics:
@@ -23,16 +24,23 @@ def check_model(model: Any) -> Diagnostics:
     return report
 
 
-def kind_of(model: Any) -> str:
-    """The name of the estimator of odeco that a model is, or derives from; "" for anything else."""
-    return next((c.__name__ for c in type(model).__mro__ if c.__module__.startswith("odeco.models.")), "")
+def rows_of(model: Any) -> str:
+    """The kind of rows that a model is fitted to, as its card says."""
+    return known_card(model).rows
 
 
-def check_kind(model: Any, *kinds: str) -> Diagnostics:
-    """The diagnostics of a fitted estimator of one of these classes."""
+def suits(model: Any, plot: str) -> bool:
+    """Whether a function of `odeco.plots` has numbers for such models, as their card says."""
+    card = card_of(model)
+    return card is not None and plot in card.plots
+
+
+def check_suits(model: Any, plot: str) -> Diagnostics:
+    """The diagnostics of a fitted estimator that a function of `odeco.plots` has numbers for."""
     report = check_model(model)
-    if kind_of(model) not in kinds:
-        raise ValueError(f"model must be one of {', '.join(kinds)}, got {type(model).__name__}.")
+    if not suits(model, plot):
+        kinds = ", ".join(card.class_name for card in cards() if plot in card.plots)
+        raise ValueError(f"model must be one of {kinds}, got {type(model).__name__}.")
     return report
 
 

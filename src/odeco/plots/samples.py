@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.plots.columns import Profile, emission_deviations
-from odeco.plots.names import batches_without_names, check_model, kind_of
+from odeco.plots.names import batches_without_names, check_model, rows_of, suits
 from odeco.sources.dense import DenseBatch, is_matrix
 from odeco.sources.views import ViewBatch, is_views
 
@@ -80,7 +80,7 @@ def membership(model: Any, rows: Any) -> Membership:
 def scatter(model: Any, rows: Any, profiles: Iterable[Profile], most: int = 800) -> Scatter | None:
     """Samples, coloured by component, on the two most telling columns of numbers; None where there are not two."""
     numbers = sorted((p for p in profiles if p.kind in ("number", "rate")), key=lambda p: -p.telling)
-    if len(numbers) < 2 or kind_of(model) not in ("GaussianMixture", "ProductMixture"):
+    if len(numbers) < 2 or not suits(model, "scatter"):
         return None
     first, second = numbers[:2]
     columns = [first.column, second.column]
@@ -105,7 +105,7 @@ def scatter(model: Any, rows: Any, profiles: Iterable[Profile], most: int = 800)
 
 def some_rows(model: Any, data: Any) -> Any:
     """Some rows of whatever a mixture is fitted to: evenly chosen from a matrix, the first ones of batches."""
-    if kind_of(model) == "MultiViewMixture":
+    if rows_of(model) == "views":
         views = data if is_views(data) else next(iter(data() if callable(data) else data))
         blocks = views.blocks if isinstance(views, ViewBatch) else views
         return [_take(block, slice(_MOST_ROWS)) for block in blocks]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import batches_without_names, check_kind, column_names
+from odeco.plots.names import batches_without_names, check_suits, column_names
 from odeco.sources.dense import as_dense_source
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ class Sources:
 
 def mixing(model: Any, feature_names: Iterable[Any] | None = None) -> Mixing:
     """How the sources of a fitted `ICA` reach the channels."""
-    check_kind(model, "ICA")
+    check_suits(model, "mixing")
     matrix = np.asarray(model.mixing_, dtype=np.float64)
     names = column_names(model, feature_names, len(matrix), what="channel", argument="feature_names")
     variance = float(np.trace(model.covariance_))
@@ -78,7 +78,7 @@ def mixing(model: Any, feature_names: Iterable[Any] | None = None) -> Mixing:
 
 def source_series(model: Any, data: Any, n_points: int = 400) -> Sources:
     """The sources of the first samples, as wide as a figure can show, and their densities."""
-    check_kind(model, "ICA")
+    check_suits(model, "source_series")
     blocks, n = [], 0
     for batch in as_dense_source(data):
         rows = batch.rows[: _MOST_SAMPLES - n]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.plots.names import check_kind
+from odeco.plots.names import check_suits
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-TOPIC_MODELS = ("LatentDirichletAllocation", "SingleTopicModel")
 # The weight that readers of topics liked best in the study of Sievert and Shirley (2014), who proposed the measure.
 DEFAULT_RELEVANCE = 0.6
 # Distances look at this many words, the most frequent ones, and at all others as if they were one word.
@@ -47,7 +46,7 @@ def topic_shares(model: Any) -> Floats:
 
     What a topic has of the words of some data is its prevalence, `topic_use(model, data).shares`.
     """
-    check_kind(model, *TOPIC_MODELS)
+    check_suits(model, "topic_shares")
     weights = np.asarray(model.alpha_ if hasattr(model, "alpha_") else model.weights_, dtype=np.float64)
     return np.asarray(weights / weights.sum())
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from odeco.plots.chains import DecodedSequence, decoded_sequence, transitions
 from odeco.plots.columns import Profile, most_telling, profiles
-from odeco.plots.names import column_names, kind_of
+from odeco.plots.names import column_names, rows_of
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
 from odeco.report.chain_charts import sequence_chart, state_runs, transition_chart
@@ -50,7 +50,7 @@ def hmm_page(model: Any, inputs: Inputs) -> Page:
         "sequence": {"steps": len(sequence.states), "length": f"{sequence.length:,}", "drawn": sequence.drawn},
         "certainty": percent(float(sequence.certainty.mean())),
     }
-    if kind_of(model) == "CategoricalHMM":
+    if rows_of(model) == "symbols":
         _add_symbols(model, inputs, sequence, graph.stationary, content)
     else:
         _add_columns(model, inputs, sequence, content)

@@ -9,17 +9,23 @@ from typing import Any
 import numpy as np
 
 import odeco
-from odeco.plots.names import kind_of
+from odeco.fitting.card import path_of
+from odeco.models.cards import OWN, known_card
+
+# What `fit` is given, where that is more than X.
+_ARGUMENTS = {"views": "[X1, X2, X3]", "labels": "labels"}
+_ARGUMENTS |= dict.fromkeys(("symbols", "features", "events"), "X, lengths")
 
 
 def python_call(model: Any) -> str:
     """The Python that makes the estimator again, with the options that are not the defaults."""
-    name = kind_of(model)
+    card = known_card(model)
+    name, package = card.class_name, "odeco" if card in OWN else path_of(card.estimator).partition(":")[0]
     options = [f"{key}={_literal(value)}" for key, value in changed_options(model).items()]
-    call = f"odeco.{name}({', '.join(options)})"
+    call = f"{package}.{name}({', '.join(options)})"
     if len(call) > 88:
-        call = f"odeco.{name}(\n" + "".join(f"    {option},\n" for option in options) + ")"
-    return f"import odeco\n\nmodel = {call}\nmodel.fit({_data_name(name)})"
+        call = f"{package}.{name}(\n" + "".join(f"    {option},\n" for option in options) + ")"
+    return f"import {package}\n\nmodel = {call}\nmodel.fit({_ARGUMENTS.get(card.rows, 'X')})"
 
 
 def changed_options(model: Any) -> dict[str, Any]:
@@ -85,9 +91,3 @@ def _equal(value: Any, default: Any) -> bool:
         return bool(value is default or value == default)
     except ValueError:  # arrays
         return False
-
-
-def _data_name(name: str) -> str:
-    if name.endswith("HMM"):
-        return "X, lengths"
-    return {"MultiViewMixture": "[X1, X2, X3]", "DawidSkene": "labels"}.get(name, "X")

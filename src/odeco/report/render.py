@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import odeco
+from odeco.fitting.card import resolve
+from odeco.models.cards import known_card
 from odeco.plots.fit import convergence, spectrum
-from odeco.plots.names import check_model, kind_of
+from odeco.plots.names import check_model
 from odeco.report.charts import convergence_chart, spectrum_chart
 from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
@@ -112,7 +114,7 @@ def _fit_context(model: Any, fitted: Mapping[str, Any] | None) -> dict[str, Any]
     found = convergence(model)
     chart, note = convergence_chart(found)
     return {
-        "model": kind_of(model),
+        "model": known_card(model).class_name,
         "report": model.diagnostics_,
         "verdict": model.diagnostics_.verdict,
         "findings": findings(model),
@@ -130,24 +132,9 @@ def _fit_context(model: Any, fitted: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def _page(model: Any, inputs: Inputs) -> Page:
-    """The page of the model's family."""
-    from odeco.report import chains, classes, topics
-
-    pages: dict[str, Callable[[Any, Inputs], Page]] = {
-        "LatentDirichletAllocation": topics.topic_page,
-        "SingleTopicModel": topics.topic_page,
-        "GaussianMixture": classes.mixture_page,
-        "ProductMixture": classes.mixture_page,
-        "MultiViewMixture": classes.multiview_page,
-        "DawidSkene": classes.crowd_page,
-        "CategoricalHMM": chains.hmm_page,
-        "GaussianHMM": chains.hmm_page,
-        "PoissonHMM": chains.hmm_page,
-        "ICA": chains.ica_page,
-    }
-    if kind_of(model) not in pages:
-        raise ValueError(f"model must be one of {', '.join(pages)}, got {type(model).__name__}.")
-    return pages[kind_of(model)](model, inputs)
+    """The page that the model's card names."""
+    page: Page = resolve(known_card(model).page)(model, inputs)
+    return page
 
 
 def _names(given: Sequence[Any] | None) -> list[Any] | None:

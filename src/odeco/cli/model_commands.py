@@ -1,0 +1,75 @@
+"""Subcommands that are made from the cards of the models, with the options of each alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from odeco.cli.console import interruptible
+from odeco.cli.inputs import READERS, Reader, files_read
+from odeco.cli.options import DEBUG, QUIET, check_output, option, setting, with_parameters
+from odeco.fitting.card import Card
+from odeco.models.cards import cards
+
+
+def model_group(run: Callable[[Card, dict[str, Any]], None], help: Callable[[Card], str]) -> type[TyperGroup]:
+    """A group with a subcommand for each card; made when it is used, for cards can be registered at any time."""
+
+    @cache
+    def made(card: Card) -> Any:
+        command = with_parameters(lambda values: run(card, values), _parameters(card, READERS[card.rows]))
+        one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+        one.command(card.name, help=help(card), short_help=card.summary)(interruptible(command))
+        return typer.main.get_command(one)
+
+    class Models(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            self._fill()
+            return list(self.commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            self._fill()
+            return self.commands.get(cmd_name)
+
+        def _fill(self) -> None:
+            self.commands = {card.name: made(card) for card in cards()}
+
+    return Models
+
+
+def split(card: Card, values: dict[str, Any]) -> tuple[list[str], dict[str, Any], dict[str, Any], Path]:
+    """The values of a subcommand: files to read, options of the model, options of the reader, the file to write."""
+    reader = READERS[card.rows]
+    paths = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
+    given = {name: value for name, value in values.items() if value is not None}
+    settings = {each.name: given[each.name] for each in card.options if each.name in given}
+    reading = {each.name: given[each.name] for each in reader.settings if each.name in given}
+    return paths, settings, reading, check_output(values["out"], files_read(paths, reading), stdout=False)
+
+
+def _parameters(card: Card, reader: Reader) -> list[inspect.Parameter]:
+    """All options of one subcommand: the input, the number of parts, then what the model and the reader add."""
+    given = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    what = typer.Argument(metavar="INPUT..." if reader.several else "INPUT", show_default=False, help=reader.what)
+    number = f"Number of {card.plural}" + ("." if card.count_required else "; found by the model if left out.")
+    return [
+        inspect.Parameter("input", given, annotation=Annotated[list[str] if reader.several else str, what]),
+        option("k", int, number, "-k", required=card.count_required, min=1, metavar="NUMBER"),
+        option("out", Path, "The model file to write.", "--out", "-o", required=True, metavar="FILE"),
+        option("seed", int, "Same seed, same result.", default=0, min=0),
+        *(_in_panel(setting(each), "Options of the model") for each in card.options),
+        *(_in_panel(each, "Options of the input") for each in reader.settings),
+        inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QUIET),
+        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DEBUG),
+    ]
+
+
+def _in_panel(parameter: inspect.Parameter, panel: str) -> inspect.Parameter:
+    parameter.annotation.__metadata__[0].rich_help_panel = panel
+    return parameter
