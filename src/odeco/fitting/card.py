@@ -27,6 +27,11 @@ EVERY: Mapping[str, str] = {
 }
 
 
+def shapes(text: str) -> dict[str, str]:
+    """Attributes and what they are, written as "n: whole, basis: finite d r"."""
+    return dict(each.split(": ") for each in text.split(", "))
+
+
 def resolve(reference: Reference) -> Any:
     """What a reference of a card stands for."""
     if not isinstance(reference, str):

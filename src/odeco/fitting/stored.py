@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.fitting.card import Stored
+from odeco.fitting.card import Stored, shapes
 
 
 def _not_negative(batch: Any) -> bool:
@@ -73,18 +73,15 @@ _ROWS: Mapping[str, Stored] = {
     "Column": Stored(
         "odeco.sources.tables:Column",
         "",
-        {
-            "name": "text",
-            "family": "among gaussian bernoulli categorical poisson",
-            "categories": "list of value",
-            "missing": "flag",
-        },
+        shapes(
+            "name: text, family: among gaussian bernoulli categorical poisson, categories: list of value, missing: flag"
+        ),
     ),
-    "Schema": Stored("odeco.sources.tables:Schema", "d", {"columns": "list d of Column", "notes": "list of text"}),
+    "Schema": Stored("odeco.sources.tables:Schema", "d", shapes("columns: list d of Column, notes: list of text")),
     "TablePiece": Stored(
-        "odeco.sources.rows:TablePiece", "", {"rows": "value", "weights": "?nonnegative *", "read": "flag"}
+        "odeco.sources.rows:TablePiece", "", shapes("rows: value, weights: ?nonnegative *, read: flag")
     ),
-    "TableChunk": Stored("odeco.sources.rows:TableChunk", "d", {"pieces": "list of TablePiece"}, _chunk),
+    "TableChunk": Stored("odeco.sources.rows:TableChunk", "d", shapes("pieces: list of TablePiece"), _chunk),
     "ViewBatch": Stored(
         "odeco.sources.views:ViewBatch", "v", {"blocks": "list v of finite n *|sparse n *", **_WEIGHTS}
     ),
@@ -92,7 +89,7 @@ _ROWS: Mapping[str, Stored] = {
     "Sequences": Stored(
         "odeco.sources.sequences:Sequences",
         "d",
-        {"values": "any m|any m d", "codes": "?places *", "offsets": "integers s+1", "weights": "?nonnegative s"},
+        shapes("values: any m|any m d, codes: ?places *, offsets: integers s+1, weights: ?nonnegative s"),
         _sequences,
     ),
 }
@@ -100,46 +97,29 @@ _ROWS: Mapping[str, Stored] = {
 _STREAM = Stored(
     "odeco.fitting.stream:MomentStream",
     "",
-    {
-        "seed": "whole",
-        "options": "mapping",
-        "n": "whole",
-        "sums": "value",
-        "first": "value",
-        "_waiting": "list of value",
-    },
+    shapes("seed: whole, options: mapping, n: whole, sums: value, first: value, _waiting: list of value"),
     _stream,
 )
 
 _REPORTS: Mapping[str, Stored] = {
     "Certificate": Stored(
-        "odeco.decomposition.result:Certificate", "", {"residuals": "float r", "contraction": "float r"}
+        "odeco.decomposition.result:Certificate", "", shapes("residuals: float r, contraction: float r")
     ),
     "Diagnostics": Stored(
         "odeco.diagnostics:Diagnostics",
         "",
-        {
-            "n_components": "?whole",
-            "spectrum": "float *",
-            "gap": "number",
-            "condition": "number",
-            "residual": "number",
-            "clipped_mass": "number",
-            "suggested_components": "?whole",
-            "method": "text",
-            "n_passes": "whole",
-            "advice": "list of text",
-            "details": "mapping",
-        },
+        shapes(
+            "n_components: ?whole, spectrum: float *, gap: number, condition: number, residual: number, "
+            "clipped_mass: number, suggested_components: ?whole, method: text, n_passes: whole, "
+            "advice: list of text, details: mapping"
+        ),
     ),
-    "Record": Stored("odeco.refinement.loop:Record", "", {"iteration": "whole", "value": "number", "gain": "number"}),
-    "Status": Stored(
-        "odeco.decomposition.result:Status", "", {"code": "StatusCode", "message": "text", "advice": "text"}
-    ),
+    "Record": Stored("odeco.refinement.loop:Record", "", shapes("iteration: whole, value: number, gain: number")),
+    "Status": Stored("odeco.decomposition.result:Status", "", shapes("code: StatusCode, message: text, advice: text")),
     "StatusCode": Stored("odeco.decomposition.result:StatusCode"),
     "StopReason": Stored("odeco.refinement.loop:StopReason"),
     "Trace": Stored(
-        "odeco.refinement.loop:Trace", "", {"records": "list of Record", "n_iter": "whole", "reason": "StopReason"}
+        "odeco.refinement.loop:Trace", "", shapes("records: list of Record, n_iter: whole, reason: StopReason")
     ),
 }
 

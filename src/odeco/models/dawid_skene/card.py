@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.fitting.card import Card, Option, Stored
+from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 from odeco.models.multiview.card import THREE_VIEWS
 
@@ -56,23 +56,16 @@ CARD = Card(
         "CrowdMoments": Stored(
             "odeco.moments.crowd:CrowdMoments",
             "a l",
-            {
-                "n_classes": "positive-whole l",
-                "groups": "places a < 3",
-                "_sum": "sparse * *",
-                "_views": "ViewMoments",
-                "_votes": "finite * *",
-            },
+            shapes(
+                "n_classes: positive-whole l, groups: places a < 3, _sum: sparse * *, _views: ViewMoments, "
+                "_votes: finite * *"
+            ),
             _in_columns_of_groups,
         ),
         "StreamedVotes": Stored(
             "odeco.models.dawid_skene.stream:StreamedVotes",
             "a l",
-            {
-                "n_labels": "positive-whole l",
-                "groups": "list g of places a < 3",
-                "groupings": "list g of CrowdMoments a l",
-            },
+            shapes("n_labels: positive-whole l, groups: list g of places a < 3, groupings: list g of CrowdMoments a l"),
         ),
     },
     parts="odeco.plots.parts:crowd_classes",

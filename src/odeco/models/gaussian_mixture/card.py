@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odeco.fitting.card import ByOption, Card, Stored
+from odeco.fitting.card import ByOption, Card, Stored, shapes
 from odeco.models.card_parts import COVARIANCES, MAX_ITER, MIXTURE, TOL, covariance, refine
 from odeco.models.product_mixture.card import TABLES
 
@@ -28,20 +28,11 @@ CARD = Card(
         "VectorMoments": Stored(
             "odeco.moments.vectors:VectorMoments",
             "d",
-            {
-                "n_features": "whole d",
-                "n": "whole",
-                "shift": "finite d",
-                "weight": "finite-number",
-                "dimension": "whole r",
-                "basis": "finite d r",
-                "_gram": "finite r+1 r+1",
-                "_first": "finite d",
-                "_cubes": "finite r r r",
-                "_squares": "finite-number",
-                "_radial": "finite r",
-                "_cross": "?finite d r",
-            },
+            shapes(
+                "n_features: whole d, n: whole, shift: finite d, weight: finite-number, dimension: whole r, "
+                "basis: finite d r, _gram: finite r+1 r+1, _first: finite d, _cubes: finite r r r, "
+                "_squares: finite-number, _radial: finite r, _cross: ?finite d r"
+            ),
         ),
     },
     parts="odeco.plots.parts:columns",

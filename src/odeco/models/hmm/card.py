@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odeco.fitting.card import ByOption, Card, Stored
+from odeco.fitting.card import ByOption, Card, Stored, shapes
 from odeco.models.card_parts import COVARIANCES, MAX_ITER, SMOOTHING, TOL, covariance, refine
 
 _OPTIONS = (refine("baum-welch"), SMOOTHING, MAX_ITER, TOL)
@@ -16,7 +16,7 @@ _MONITOR = {
     "ConvergenceMonitor": Stored(
         "odeco.models.hmm.base:ConvergenceMonitor",
         "",
-        {"history": "list of number", "iter": "whole", "converged": "flag", "tol": "number", "n_iter": "whole"},
+        shapes("history: list of number, iter: whole, converged: flag, tol: number, n_iter: whole"),
     )
 }
 
@@ -42,23 +42,18 @@ _SYMBOLS: Mapping[str, Stored] = {
     "SymbolPairs": Stored(
         "odeco.moments.sequences:SymbolPairs",
         "s",
-        {
-            "n_features": "whole s",
-            "basis": "none",
-            "n": "whole",
-            "_single": "finite s",
-            "_first": "finite s",
-            "_counts": "finite s s|sparse s s",
-            "_weight": "finite-number",
-        },
+        shapes(
+            "n_features: whole s, basis: none, n: whole, _single: finite s, _first: finite s, "
+            "_counts: finite s s|sparse s s, _weight: finite-number"
+        ),
     ),
     "SymbolTriples": Stored(
         "odeco.moments.sequences:SymbolTriples",
         "s r",
-        {"n_features": "whole s", "basis": "finite s r", "n": "whole", "_core": "finite r r r", "_weight": "number"},
+        shapes("n_features: whole s, basis: finite s r, n: whole, _core: finite r r r, _weight: number"),
     ),
     "StreamedSymbols": Stored(
-        "odeco.models.hmm.stream:StreamedSymbols", "s", {"pairs": "SymbolPairs s", "triples": "SymbolTriples s r"}
+        "odeco.models.hmm.stream:StreamedSymbols", "s", shapes("pairs: SymbolPairs s, triples: SymbolTriples s r")
     ),
 }
 
@@ -66,59 +61,43 @@ _FEATURES: Mapping[str, Stored] = {
     "SequenceFeatures": Stored(
         "odeco.moments.sequence_features:FeatureMap",
         "d",
-        {"center": "finite d", "axes": "finite d d", "knots": "finite * d", "products": "places * 2 < d"},
+        shapes("center: finite d, axes: finite d d, knots: finite * d, products: places * 2 < d"),
     ),
     "FeatureBasis": Stored(
         "odeco.moments.sequence_features:FeatureBasis",
         "d f r",
-        {
-            "features": "SequenceFeatures d",
-            "mean": "finite f",
-            "projection": "finite f r",
-            "lift": "finite f r",
-            "spectrum": "finite *",
-        },
+        shapes(
+            "features: SequenceFeatures d, mean: finite f, projection: finite f r, lift: finite f r, spectrum: finite *"
+        ),
     ),
     "FeaturePairs": Stored(
         "odeco.moments.sequence_features:FeaturePairs",
         "d f",
-        {
-            "features": "SequenceFeatures d",
-            "weight": "finite-number",
-            "pair_weight": "finite-number",
-            "total": "finite f",
-            "square": "finite f f",
-            "lagged": "finite f f",
-        },
+        shapes(
+            "features: SequenceFeatures d, weight: finite-number, pair_weight: finite-number, total: finite f, "
+            "square: finite f f, lagged: finite f f"
+        ),
     ),
     "FeatureTriples": Stored(
         "odeco.moments.sequence_features:FeatureTriples",
         "d f",
-        {
-            "basis": "FeatureBasis d f r",
-            "n": "whole",
-            "pair_weight": "finite-number",
-            "triple_weight": "finite-number",
-            "first_weight": "finite-number",
-            "pairs": "finite r+1 r+1",
-            "triples": "finite r+1 r+1 r+1",
-            "first": "finite r+1",
-            "seen": "finite h d",
-            "values": "finite h d",
-            "seen_products": "finite h d|finite h d d",
-            "products": "finite h d|finite h d d",
-        },
+        shapes(
+            "basis: FeatureBasis d f r, n: whole, pair_weight: finite-number, triple_weight: finite-number, "
+            "first_weight: finite-number, pairs: finite r+1 r+1, triples: finite r+1 r+1 r+1, "
+            "first: finite r+1, seen: finite h d, values: finite h d, seen_products: finite h d|finite h d d, "
+            "products: finite h d|finite h d d"
+        ),
         _neighbours,
     ),
     "FeatureMoments": Stored(
         "odeco.models.hmm.starts:FeatureMoments",
         "d",
-        {"pairs": "FeaturePairs d f", "triples": "list of FeatureTriples d f", "advice": "list of text"},
+        shapes("pairs: FeaturePairs d f, triples: list of FeatureTriples d f, advice: list of text"),
     ),
     "StreamedFeatures": Stored(
         "odeco.models.hmm.stream:StreamedFeatures",
         "d",
-        {"found": "FeatureMoments d", "triples": "list of FeatureTriples d f"},
+        shapes("found: FeatureMoments d, triples: list of FeatureTriples d f"),
     ),
 }
 

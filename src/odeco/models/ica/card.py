@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from odeco.fitting.card import Card, Option, Stored
+from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import MAX_ITER, TOL, refine
 
 
@@ -62,7 +62,7 @@ CARD = Card(
         "StreamedChannels": Stored(
             "odeco.models.ica.data:StreamedChannels",
             "d",
-            {"second": "SecondMoments d", "fourth": "FourthMoments d", "precision": "finite-number"},
+            shapes("second: SecondMoments d, fourth: FourthMoments d, precision: finite-number"),
         ),
     },
     parts="odeco.plots.parts:sources",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.fitting.card import Card, Option, Stored
+from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 
 _LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "multinomial")
@@ -45,22 +45,17 @@ THREE_VIEWS: Mapping[str, Stored] = {
     "ViewBasis": Stored(
         "odeco.moments.views:ViewBasis",
         "v",
-        {"groups": "list 3 of list of whole", "directions": "list v of finite w# *", "shifts": "list v of finite w#"},
+        shapes("groups: list 3 of list of whole, directions: list v of finite w# *, shifts: list v of finite w#"),
         _share_out_the_views,
     ),
     "ViewMoments": Stored(
         "odeco.moments.views:ViewMoments",
         "",
-        {
-            "basis": "ViewBasis",
-            "n": "whole",
-            "weight": "finite-number",
-            "_first": "list of finite *",
-            "_pairs": "list 3 of finite * *",
-            "_projected": "list 3 of finite *",
-            "_cross": "mapping",
-            "_triples": "finite * *",
-        },
+        shapes(
+            "basis: ViewBasis, n: whole, weight: finite-number, _first: list of finite *, "
+            "_pairs: list 3 of finite * *, _projected: list 3 of finite *, _cross: mapping, "
+            "_triples: finite * *"
+        ),
         _as_the_basis_asks,
     ),
 }
@@ -104,34 +99,26 @@ CARD = Card(
         "ColumnSums": Stored(
             "odeco.moments.views:ColumnSums",
             "v",
-            {
-                "widths": "list v of whole w#",
-                "n": "whole",
-                "weight": "finite-number",
-                "_shifts": "?list v of finite w#",
-                "_sums": "list v of finite w#",
-                "_squares": "list v of finite w#",
-            },
+            shapes(
+                "widths: list v of whole w#, n: whole, weight: finite-number, _shifts: ?list v of finite w#, "
+                "_sums: list v of finite w#, _squares: list v of finite w#"
+            ),
         ),
         "ViewBasisSearch": Stored(
             "odeco.models.multiview.moments:BasisSearch",
             "",
-            {"basis": "ViewBasis", "singular_values": "float *", "n_passes": "whole"},
+            shapes("basis: ViewBasis, singular_values: float *, n_passes: whole"),
         ),
         "ViewKinds": Stored(
             "odeco.models.multiview.likelihoods:ViewKinds",
             "v",
-            {
-                "positive": "flags v",
-                "whole": "flags v",
-                "binary": "flags v",
-                "sparse": "flags v",
-                "_least_sum": "float v",
-                "_most_sum": "float v",
-            },
+            shapes(
+                "positive: flags v, whole: flags v, binary: flags v, sparse: flags v, _least_sum: float v, "
+                "_most_sum: float v"
+            ),
         ),
         "ViewLook": Stored(
-            "odeco.models.multiview.likelihoods:ViewLook", "v", {"columns": "ColumnSums v", "kinds": "ViewKinds v"}
+            "odeco.models.multiview.likelihoods:ViewLook", "v", shapes("columns: ColumnSums v, kinds: ViewKinds v")
         ),
         "ViewModel": Stored(
             "odeco.refinement.views:ViewModel",
@@ -146,7 +133,7 @@ CARD = Card(
         "StreamedViews": Stored(
             "odeco.models.multiview.stream:StreamedViews",
             "v",
-            {"search": "ViewBasisSearch", "look": "ViewLook v", "moments": "ViewMoments"},
+            shapes("search: ViewBasisSearch, look: ViewLook v, moments: ViewMoments"),
         ),
     },
     parts="odeco.plots.parts:view_columns",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odeco.fitting.card import Card, Option, Stored
+from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import MAX_ITER, MIXTURE, TOL, refine
 
 _FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
@@ -46,53 +46,35 @@ TABLES: Mapping[str, Stored] = {
     "ProductFeatures": Stored(
         "odeco.moments.products:FeatureMap",
         "d f",
-        {"centre": "finite d", "scale": "positive d", "owner": "places f < d", "onehot": "flags f"},
+        shapes("centre: finite d, scale: positive d, owner: places f < d, onehot: flags f"),
     ),
     "ProductSummary": Stored(
         "odeco.models.product_mixture.solve:Summary",
         "d f",
-        {
-            "features": "ProductFeatures d f",
-            "mean": "finite f",
-            "spread": "positive f",
-            "variance": "nonnegative f",
-            "shares": "finite d",
-            "weight": "finite-number",
-        },
+        shapes(
+            "features: ProductFeatures d f, mean: finite f, spread: positive f, variance: nonnegative f, "
+            "shares: finite d, weight: finite-number"
+        ),
     ),
     "ProductTriples": Stored(
         "odeco.moments.products:ProductTriples",
         "d f r",
-        {
-            "n_features": "whole d",
-            "features": "ProductFeatures d f",
-            "basis": "finite f r",
-            "n": "whole",
-            "weight": "finite-number",
-            "observed": "finite d",
-            "first": "finite f",
-            "second": "finite f",
-            "third": "finite f",
-            "projected": "finite r",
-            "squares": "finite f r",
-            "cross": "finite f r",
-            "cubes": "finite r r r",
-        },
+        shapes(
+            "n_features: whole d, features: ProductFeatures d f, basis: finite f r, n: whole, "
+            "weight: finite-number, observed: finite d, first: finite f, second: finite f, third: finite f, "
+            "projected: finite r, squares: finite f r, cross: finite f r, cubes: finite r r r"
+        ),
     ),
     "DistinctRows": Stored(
-        "odeco.models.product_mixture.table:DistinctRows", "d", {"values": "values n d", "weights": "nonnegative n"}
+        "odeco.models.product_mixture.table:DistinctRows", "d", shapes("values: values n d, weights: nonnegative n")
     ),
     "StreamedTable": Stored(
         "odeco.models.product_mixture.stream:StreamedTable",
         "d",
-        {
-            "schema": "Schema d",
-            "reference": "ProductSummary d f",
-            "basis": "finite f r",
-            "most_distinct": "whole",
-            "triples": "ProductTriples d f r",
-            "distinct": "?DistinctRows d",
-        },
+        shapes(
+            "schema: Schema d, reference: ProductSummary d f, basis: finite f r, most_distinct: whole, "
+            "triples: ProductTriples d f r, distinct: ?DistinctRows d"
+        ),
         _of_the_columns,
     ),
 }
@@ -136,16 +118,10 @@ CARD = Card(
         "Families": Stored(
             "odeco.refinement.families:Families",
             "d",
-            {
-                "centre": "finite d",
-                "scale": "positive d",
-                "bernoulli": "places * < d",
-                "categorical": "places c < d",
-                "poisson": "places * < d",
-                "gaussian": "places * < d",
-                "sizes": "places c",
-                "masked": "places * < d",
-            },
+            shapes(
+                "centre: finite d, scale: positive d, bernoulli: places * < d, categorical: places c < d, "
+                "poisson: places * < d, gaussian: places * < d, sizes: places c, masked: places * < d"
+            ),
             _one_family_each,
         ),
     },

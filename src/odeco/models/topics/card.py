@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odeco.fitting.card import Stored
+from odeco.fitting.card import Stored, shapes
 
 PLOTS = ("topic_shares", "topic_use")
 LEARNED: Mapping[str, str] = {
@@ -26,61 +26,43 @@ STORED: Mapping[str, Stored] = {
     "ScatterSum": Stored(
         "odeco.moments.scatter:ScatterSum",
         "d r",
-        {"_total": "finite d r", "_copies": "finite c d r", "_n_pending": "whole"},
+        shapes("_total: finite d r, _copies: finite c d r, _n_pending: whole"),
         _has_copies,
     ),
     "TripleSums": Stored(
-        "odeco.moments.triples:_Sums", "r", {"first": "finite r", "pairs": "finite r r", "cubes": "finite r r r"}
+        "odeco.moments.triples:_Sums", "r", shapes("first: finite r, pairs: finite r r, cubes: finite r r r")
     ),
     "WordFrequencies": Stored(
         "odeco.moments.words:WordFrequencies",
         "d",
-        {
-            "n_features": "whole d",
-            "basis": "none",
-            "n": "whole",
-            "_sum": "finite d",
-            "_weight": "finite-number",
-            "n_at_least": "integers 3",
-            "n_words": "finite-number",
-            "longest": "finite-number",
-        },
+        shapes(
+            "n_features: whole d, basis: none, n: whole, _sum: finite d, _weight: finite-number, "
+            "n_at_least: integers 3, n_words: finite-number, longest: finite-number"
+        ),
     ),
     "WordPairs": Stored(
         "odeco.moments.words:WordPairs",
         "d r",
-        {
-            "n_features": "whole d",
-            "basis": "finite d r",
-            "n": "whole",
-            "_diagonal": "finite d",
-            "_products": "ScatterSum d r",
-            "_weight": "finite-number",
-        },
+        shapes(
+            "n_features: whole d, basis: finite d r, n: whole, _diagonal: finite d, _products: ScatterSum d r, "
+            "_weight: finite-number"
+        ),
     ),
     "WordTriples": Stored(
         "odeco.moments.triples:WordTriples",
         "d r",
-        {
-            "n_features": "whole d",
-            "basis": "finite d r",
-            "n": "whole",
-            "_diagonals": "finite 2 d",
-            "_weights": "finite 3",
-            "_mixed": "ScatterSum d r",
-            "_parts": "list of TripleSums r",
-        },
+        shapes(
+            "n_features: whole d, basis: finite d r, n: whole, _diagonals: finite 2 d, _weights: finite 3, "
+            "_mixed: ScatterSum d r, _parts: list of TripleSums r"
+        ),
         _has_parts,
     ),
     "StreamedWords": Stored(
         "odeco.models.topics.stream:StreamedWords",
         "d",
-        {
-            "frequencies": "WordFrequencies d",
-            "pairs": "WordPairs d r",
-            "triples": "WordTriples d r",
-            "noise": "number",
-            "half_length": "finite-number",
-        },
+        shapes(
+            "frequencies: WordFrequencies d, pairs: WordPairs d r, triples: WordTriples d r, noise: number, "
+            "half_length: finite-number"
+        ),
     ),
 }
