@@ -28,7 +28,6 @@ def plot_profiles(
         Columns at most, those that tell the components best apart.
     ax : matplotlib axes, optional
     """
-    check_suits(model, "profiles")
     found, ax = profiles(model, feature_names, most=n_columns), axes(ax)
     k = len(found[0].means)
     for i in range(k):

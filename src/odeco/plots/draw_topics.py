@@ -9,7 +9,7 @@ import numpy as np
 
 from odeco.plots.canvas import axes, colour, number_rows, plain
 from odeco.plots.documents import topic_use
-from odeco.plots.names import check_suits, column_names
+from odeco.plots.names import column_names
 from odeco.plots.topics import (
     DEFAULT_RELEVANCE,
     Floats,
@@ -101,10 +101,10 @@ def plot_topic_map(model: Any, *, data: Any = None, ax: Any = None) -> Any:
 
 def _topics(model: Any, vocabulary: Iterable[Any] | None) -> tuple[Floats, list[str], Floats]:
     """Topics, words and shares of a fitted topic model."""
-    check_suits(model, "topic_shares")
+    shares = topic_shares(model)
     components = np.asarray(model.components_, dtype=np.float64)
     names = column_names(model, vocabulary, components.shape[1], what="word", argument="vocabulary")
-    return components, names, topic_shares(model)
+    return components, names, shares
 
 
 def _prevalence(model: Any, data: Any) -> Floats:

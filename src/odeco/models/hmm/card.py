@@ -10,7 +10,6 @@ from odeco.models.card_parts import COVARIANCES, MAX_ITER, SMOOTHING, TOL, covar
 
 _OPTIONS = (refine("baum-welch"), SMOOTHING, MAX_ITER, TOL)
 _PLOTS = ("transitions", "decoded_sequence")
-_OBJECTIVE = "log-likelihood per step"
 _CHAIN = {"startprob_": "simplex k", "transmat_": "simplex k k", "monitor_": "maybe ConvergenceMonitor"}
 _MONITOR = {
     "ConvergenceMonitor": Stored(
@@ -21,7 +20,7 @@ _MONITOR = {
 }
 
 
-def check_symbols(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
+def _check_symbols(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
     """Steps that are held are of the model's symbols, and one more for what is missing."""
     if "n_symbols_" not in learned or "_stream" not in learned:
         return
@@ -101,12 +100,34 @@ _FEATURES: Mapping[str, Stored] = {
     ),
 }
 
-CARDS = (
-    Card(
-        "hmm",
-        "odeco.models.hmm.categorical:CategoricalHMM",
-        "symbols",
+
+def _card(name: str, estimator: str, rows: str, summary: str, *, learned: Mapping[str, Any], **own: Any) -> Card:
+    """What all three have in common."""
+    return Card(
+        name,
+        f"odeco.models.hmm.{estimator}",
+        rows,
         "state",
+        summary,
+        learned={**_CHAIN, **learned},
+        page="odeco.report.chains:hmm_page",
+        objective="log-likelihood per step",
+        **own,
+    )
+
+
+_STREAM = "maybe stream StreamedFeatures d; Sequences d"
+_OF_NUMBERS: Mapping[str, Any] = {
+    "stored": {**_MONITOR, **_FEATURES},
+    "parts": "odeco.plots.parts:column_states",
+    "plots": (*_PLOTS, "profiles"),
+}
+
+CARDS = (
+    _card(
+        "hmm",
+        "categorical:CategoricalHMM",
+        "symbols",
         "Hidden states behind sequences of symbols: letters, words, events.",
         options=_OPTIONS,
         examples=(
@@ -114,24 +135,20 @@ CARDS = (
             "odeco fit hmm clicks.csv --sequence session --columns page -k 6 --out visits.odeco",
         ),
         learned={
-            **_CHAIN,
             "n_features_in_": "whole 1",  # symbols stand in one column
             "n_symbols_": "whole s",
             "emissionprob_": "simplex k s",
             "_stream": "maybe stream StreamedSymbols s; Sequences",
         },
         stored={**_MONITOR, **_SYMBOLS},
-        check=check_symbols,
+        check=_check_symbols,
         parts="odeco.plots.parts:symbol_states",
-        page="odeco.report.chains:hmm_page",
         plots=_PLOTS,
-        objective=_OBJECTIVE,
     ),
-    Card(
+    _card(
         "gaussian-hmm",
-        "odeco.models.hmm.gaussian:GaussianHMM",
+        "gaussian:GaussianHMM",
         "features",
-        "state",
         "Hidden states behind sequences of measurements.",
         options=(covariance("spherical", "diag", "full", "tied"), *_OPTIONS),
         examples=(
@@ -139,37 +156,23 @@ CARDS = (
             "odeco fit gaussian-hmm sensors.parquet --sequence device --columns speed,load -k 4 --out states.odeco",
         ),
         learned={
-            **_CHAIN,
             "means_": "finite k d",
             "covars_": ByOption("covariance_type", COVARIANCES),
-            "_stream": "maybe stream StreamedFeatures d; Sequences d",
+            "_stream": _STREAM,
         },
-        stored={**_MONITOR, **_FEATURES},
-        parts="odeco.plots.parts:column_states",
-        page="odeco.report.chains:hmm_page",
-        plots=(*_PLOTS, "profiles"),
-        objective=_OBJECTIVE,
+        **_OF_NUMBERS,
     ),
-    Card(
+    _card(
         "poisson-hmm",
-        "odeco.models.hmm.poisson:PoissonHMM",
+        "poisson:PoissonHMM",
         "events",
-        "state",
         "Hidden states behind sequences of counts.",
         options=_OPTIONS,
         examples=(
             "odeco fit poisson-hmm earthquakes.csv --columns count -k 3 --out quakes.odeco",
             "odeco fit poisson-hmm calls.npy -k 2 --out calls.odeco",
         ),
-        learned={
-            **_CHAIN,
-            "lambdas_": "nonnegative k d",
-            "_stream": "maybe stream StreamedFeatures d; Sequences d",
-        },
-        stored={**_MONITOR, **_FEATURES},
-        parts="odeco.plots.parts:column_states",
-        page="odeco.report.chains:hmm_page",
-        plots=(*_PLOTS, "profiles"),
-        objective=_OBJECTIVE,
+        learned={"lambdas_": "nonnegative k d", "_stream": _STREAM},
+        **_OF_NUMBERS,
     ),
 )

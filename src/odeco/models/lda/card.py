@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from odeco.fitting.card import Card, Option
+from odeco.fitting.card import Option
 from odeco.models.card_parts import MAX_ITER, TOL, refine
-from odeco.models.topics.card import LEARNED, PLOTS, STORED
+from odeco.models.topics.card import topic_card
 
-CARD = Card(
+CARD = topic_card(
     "lda",
-    "odeco.models.lda.estimator:LatentDirichletAllocation",
-    "counts",
-    "topic",
+    "lda.estimator:LatentDirichletAllocation",
     "Topics of documents, each document a mixture of them (latent Dirichlet allocation).",
     options=(
         Option(
@@ -30,14 +28,9 @@ CARD = Card(
         "odeco fit lda docword.nips.txt.gz -k 50 --out nips.odeco",
     ),
     learned={
-        **LEARNED,
         "alpha_": "nonnegative k",
         "alpha0_": "finite-number",
         "eta_": "finite-number|nonnegative d",
     },
-    stored=STORED,
-    parts="odeco.plots.parts:topics",
-    page="odeco.report.topics:topic_page",
-    plots=PLOTS,
     objective="log probability of a held-out word",
 )

@@ -29,7 +29,7 @@ def _of_the_columns(sums: Any) -> bool:
     )
 
 
-def check(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
+def _check(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
     """The columns of a table by three accounts: schema, families, and the parameters of a component."""
     if "_families" not in learned:
         return
@@ -125,7 +125,7 @@ CARD = Card(
             _one_family_each,
         ),
     },
-    check=check,
+    check=_check,
     parts="odeco.plots.parts:columns",
     page="odeco.report.classes:mixture_page",
     plots=("profiles", "membership", "scatter"),

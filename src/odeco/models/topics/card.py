@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from odeco.fitting.card import Stored, shapes
-
-PLOTS = ("topic_shares", "topic_use")
-LEARNED: Mapping[str, str] = {
-    "components_": "simplex k d",
-    "_stream": "maybe stream StreamedWords d; Batch d",
-}
+from odeco.fitting.card import Card, Stored, shapes
 
 
 def _has_copies(total: Any) -> bool:
@@ -22,7 +16,7 @@ def _has_parts(triples: Any) -> bool:
     return bool(triples._parts)
 
 
-STORED: Mapping[str, Stored] = {
+_STORED: Mapping[str, Stored] = {
     "ScatterSum": Stored(
         "odeco.moments.scatter:ScatterSum",
         "d r",
@@ -66,3 +60,21 @@ STORED: Mapping[str, Stored] = {
         ),
     ),
 }
+
+
+def topic_card(name: str, estimator: str, summary: str, *, learned: Mapping[str, str], **own: Any) -> Card:
+    """A card with all that topic models have in common."""
+    stream = "maybe stream StreamedWords d; Batch d"
+    return Card(
+        name,
+        f"odeco.models.{estimator}",
+        "counts",
+        "topic",
+        summary,
+        learned={"components_": "simplex k d", "_stream": stream, **learned},
+        stored=_STORED,
+        parts="odeco.plots.parts:topics",
+        page="odeco.report.topics:topic_page",
+        plots=("topic_shares", "topic_use"),
+        **own,
+    )
