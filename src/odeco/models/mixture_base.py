@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from odeco.fitting.options import check_choice as check_choice
 from odeco.fitting.options import check_enough as check_enough
 from odeco.fitting.options import check_integer as check_integer
 from odeco.fitting.options import check_number as check_number
-from odeco.fitting.rows import open_vectors
+from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.models.lazy import by_rows, sum_and_count
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
@@ -100,10 +101,21 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
         labels = np.repeat(np.arange(counts.size), counts)
         return self._draw(labels, rng), labels
 
-    # What the families' fits have in common.
+    # Rows of numbers, where a family does not say otherwise.
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to samples (n, d): an array, DataFrame, batches of them, or anything that `as_dense_source` takes."""
+        return self._fit(X, sample_weight=sample_weight)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add samples and give the moment estimate of all so far: only sums are kept, and chunks do not matter."""
+        return self._partial_fit(X, sample_weight=sample_weight)
 
     def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> Any:
         return open_vectors(self, X, sample_weight)
+
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[Any]:
+        return vector_chunks(self, X, sample_weight, reset=reset)
 
 
 def log_sum_exp(joint: Floats) -> Floats:
