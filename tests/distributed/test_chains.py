@@ -320,8 +320,14 @@ def test_what_is_refused(cases):
     batches = iter([[sequences], [sequences[1:]], [sequences[1:]]])
     with pytest.raises(ValueError, match="new iterator over the same sequences"):
         model.fit(lambda: iter(next(batches)))
-    with pytest.raises(ValueError, match="do not take Spark DataFrames.*Dask Bag"):
-        model.fit(SparkColumn(None, ("x",), "arrays"))
+    with pytest.raises(ValueError, match="'x' holds tokens: a row is a whole sequence"):
+        model.fit(SparkColumn(None, ("x",), "tokens"))
+    with pytest.raises(ValueError, match="lengths does not go with a Spark DataFrame"):
+        model.fit(SparkColumn(None, ("x",), "arrays"), [5])
+    with pytest.raises(ValueError, match="sequence_weight goes into from_spark"):
+        model.fit(SparkColumn(None, ("x",), "arrays"), sequence_weight="w")
+    with pytest.raises(ValueError, match="the name of a column, got list"):
+        model.fit(SparkColumn(None, ("x",), "arrays"), sequence_weight=[1.0])
     gaussian = GaussianHMM(2)
     with pytest.raises(ValueError, match="differ in their number of columns: 2, then 3"):
         gaussian.fit(db.from_sequence([np.zeros((5, 2)), np.zeros((5, 3))], npartitions=2))

@@ -11,13 +11,16 @@ from sklearn.base import clone
 
 from odeco import (
     ICA,
+    CategoricalHMM,
     DawidSkene,
+    GaussianHMM,
     GaussianMixture,
     LatentDirichletAllocation,
     MultiViewMixture,
     ProductMixture,
     SingleTopicModel,
 )
+from odeco.simulate import markov_chain
 from odeco.sources import out_of_core
 from odeco.sources.spark import from_spark
 
@@ -185,3 +188,59 @@ def test_views_of_spark(spark, views):
 def _vector(vectors, counts, i):
     row = slice(counts.indptr[i], counts.indptr[i + 1])
     return vectors.sparse(counts.shape[1], counts.indices[row].tolist(), counts.data[row].tolist())
+
+
+@pytest.fixture(scope="module")
+def chains():
+    """Numbers and symbols of 90 sequences of different lengths in two states, with a missing step in some of them."""
+    rng = np.random.default_rng(0)
+    transmat = np.array([[0.9, 0.1], [0.2, 0.8]])
+    states = [markov_chain(int(rng.integers(20, 120)), transmat, random_state=rng) for _ in range(90)]
+    numbers = [np.array([[0.0, 1], [3, -1]])[h] + rng.standard_normal((len(h), 2)) for h in states]
+    symbols = [rng.binomial(3, 0.2 + 0.6 * h).astype(float) for h in states]
+    for sequence in (*numbers[::5], *symbols[::5]):
+        sequence[3] = np.nan
+    return numbers, symbols
+
+
+def frame_of(spark, sequences, weights):
+    """A sequence in a row with its weight, null where a number is missing, in 4 partitions of which one is empty."""
+    nulls = [np.where(np.isnan(sequence), None, sequence).tolist() for sequence in sequences]
+    rows = list(zip(nulls, weights.tolist(), strict=True))
+    edges = [0, 40, 40, 41, len(rows)]
+    parts = [rows[low:high] for low, high in itertools.pairwise(edges)]
+    kind = "array<array<double>>" if sequences[0].ndim == 2 else "array<int>"
+    if sequences[0].ndim == 1:
+        parts = [[([None if x is None else int(x) for x in row], weight) for row, weight in part] for part in parts]
+    rdd = spark.sparkContext.parallelize(parts, 4).flatMap(list)
+    return spark.createDataFrame(rdd, f"x {kind}, weight double")
+
+
+# Rounding of sums in another order, through three passes of Baum-Welch.
+@pytest.mark.parametrize(("kind", "refine", "tolerance"), [(CategoricalHMM, None, 1e-9), (GaussianHMM, "auto", 1e-8)])
+def test_sequences_are_rows_of_arrays(spark, chains, kind, refine, tolerance):
+    sequences = chains[0] if kind is GaussianHMM else chains[1]
+    weights = np.arange(len(sequences)) % 3 + 0.5
+    frame = frame_of(spark, sequences, weights)
+    model = kind(2, refine=refine, tol=0.0, max_iter=3, random_state=0)
+    here = clone(model).fit(sequences, sequence_weight=weights)
+    there = clone(model).fit(frame, sequence_weight="weight")
+    for name in ("startprob_", "transmat_", "means_" if kind is GaussianHMM else "emissionprob_"):
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), atol=tolerance)
+    assert there.diagnostics_.method.split(",")[0] == here.diagnostics_.method.split(",")[0]
+    column = from_spark(frame, "x")
+    assert here.score(column) == pytest.approx(here.score(sequences), rel=1e-12)
+    named = from_spark(here.predict(column), "x")
+    answers = here.predict_proba(named).select("predict", "predict_proba").collect()
+    expected = here.predict_proba(sequences)
+    np.testing.assert_allclose(np.concatenate([row.predict_proba for row in answers]), expected, atol=1e-12)
+    np.testing.assert_array_equal(np.concatenate([row.predict for row in answers]), here.predict(sequences))
+
+
+def test_steps_have_no_order_in_a_frame(spark):
+    frame = spark.createDataFrame([(0, 1.0), (1, 2.0)], ["time", "x"])
+    with pytest.raises(ValueError, match="a row is a whole sequence"):
+        GaussianHMM(2).fit(frame)
+    nested = spark.createDataFrame([([[1.0, 2.0]],)], "x array<array<double>>")
+    with pytest.raises(ValueError, match="these are sequences, for an HMM"):
+        GaussianMixture(2).fit(nested)

@@ -110,8 +110,8 @@ def fitted_by(estimator: Any, X: Any) -> Any:
 class SparkColumn:
     """Data in a Spark DataFrame. Made by :func:`odeco.sources.spark.from_spark`.
 
-    `kind` is "vectors", "arrays", "tokens", "numbers", "rows" or "views"; `vocabulary` are the words counted in token
-    lists.
+    `kind` is "vectors", "arrays", "tokens", "numbers", "rows", "views" or "sequences"; `vocabulary` are the words
+    counted in token lists.
     """
 
     frame: Any = field(repr=False)

@@ -42,7 +42,8 @@ def from_spark(
     ----------
     frame : pyspark.sql.DataFrame
     column : str or list of str, optional
-        Vectors of pyspark.ml (sparse or dense), arrays of numbers, or arrays of strings: lists of tokens to be counted.
+        Vectors of pyspark.ml (sparse or dense), arrays of numbers, or arrays of strings: lists of tokens to be counted;
+        arrays of symbols, of numbers or of arrays of numbers: sequences, for hidden Markov models.
         May be left out where there is one such column; numeric columns are a table of their own. Several columns of
         vectors or arrays are views of the same samples.
     vocabulary : list of str, optional
@@ -82,7 +83,7 @@ def _find_columns(frame: Any, column: str | None, weight: str | None) -> tuple[s
                 "strings are needed."
             )
         return str(kinds[column]), (column,)
-    wide = [name for name, kind in kinds.items() if kind in ("vectors", "arrays", "tokens")]
+    wide = [name for name, kind in kinds.items() if kind in ("vectors", "arrays", "tokens", "sequences")]
     if len(wide) == 1:
         return str(kinds[wide[0]]), (wide[0],)
     if not wide and kinds and all(kind == "numbers" for kind in kinds.values()):
@@ -99,6 +100,8 @@ def _kind(kind: Any) -> str | None:
         return "vectors"
     if name == "ArrayType":
         inner = type(kind.elementType).__name__
+        if inner == "ArrayType":
+            return "sequences" if _is_number(type(kind.elementType.elementType).__name__) else None
         return "tokens" if inner == "StringType" else "arrays" if _is_number(inner) else None
     return "numbers" if _is_number(name) else None
 
@@ -119,14 +122,15 @@ def _all_words(frame: Any, column: str) -> tuple[str, ...]:
 class SparkPartitions(Partitions):
     """One block of rows per partition of a DataFrame."""
 
-    def __init__(self, data: SparkColumn) -> None:
+    def __init__(self, data: SparkColumn, make: Callable[..., Iterator[Any]] | None = None) -> None:
         super().__init__()
         from pyspark import StorageLevel
 
         names = [*data.columns, *([] if data.weight is None else [data.weight])]
         rows = data.frame.select(*names).rdd
-        make = partial(_block, kind=data.kind, vocabulary=data.vocabulary, weighted=data.weight is not None)
-        self._blocks = rows.mapPartitions(make).persist(StorageLevel.MEMORY_AND_DISK)
+        make = partial(_block, kind=data.kind, vocabulary=data.vocabulary) if make is None else make
+        blocks = rows.mapPartitions(partial(make, weighted=data.weight is not None))
+        self._blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
         self._n_partitions = int(rows.getNumPartitions())
 
     @property
@@ -262,6 +266,8 @@ def open_spark(X: Any, sample_weight: Any = None) -> tuple[Partitions, int | Non
         data = X
     else:
         data = from_spark(X, weight=sample_weight)
+    if data.kind == "sequences":
+        raise ValueError(f"column {data.columns[0]!r} holds arrays of arrays: these are sequences, for an HMM.")
     width = len(data.vocabulary) if data.vocabulary is not None else None
     return SparkPartitions(data), len(data.columns) if data.kind == "numbers" else width, None
 

@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.chains import ChainSource, PartitionedChains, open_stream
-from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_dask, is_spark
+from odeco.sources.kinds import Checkpointed, OutOfCore, are_dask, is_dask, is_remote, is_spark
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_elsewhere(X: Any) -> bool:
-    """Whether X is not in memory: Dask, a function that returns batches, or wrapped as out of core or checkpointed."""
-    if is_spark(X):
-        raise ValueError(
-            "hidden Markov models do not take Spark DataFrames, whose rows have no order: give a Dask Bag of "
-            "sequences, or odeco.sources.out_of_core(function that returns an iterator over lists of sequences)."
-        )
-    return is_dask(X) or are_dask(X) or isinstance(X, (OutOfCore, Checkpointed)) or callable(X)
+    """Whether X is not in memory: Dask, Spark, a function that returns batches, or wrapped as out of core or
+    checkpointed.
+    """
+    return is_remote(X) or are_dask(X) or isinstance(X, (OutOfCore, Checkpointed)) or callable(X)
 
 
 def refuse_elsewhere(X: Any, method: str) -> None:
@@ -45,12 +42,15 @@ def open_source(X: Any, lengths: ArrayLike | None, weights: Any) -> ChainSource:
 
         return PartitionedChains(open_chains(X, lengths, weights))
     if is_spark(X):
-        is_elsewhere(X)
+        from odeco.sources import spark_chains
+
+        return PartitionedChains(spark_chains.open_chains(X, lengths, weights))
     return open_stream(X, lengths, weights)
 
 
 def by_sequences(kind: str, *, valued: bool = False) -> Callable[[Method], Method]:
-    """Let a method ``f(self, X, lengths)`` take Dask collections, for which its result is lazy.
+    """Let a method ``f(self, X, lengths)`` take Dask collections, for which its result is lazy, and Spark DataFrames,
+    to which it adds a column.
 
     It gives rows, or with `valued` a number and rows: `kind` says whether a row is a "state", has "shares" (k numbers),
     or is the "next" observation.
@@ -66,6 +66,11 @@ def by_sequences(kind: str, *, valued: bool = False) -> Callable[[Method], Metho
                 work = partial(_call, travelling(self), method.__name__, valued, arguments, options)
                 value, rows = map_chains(work, X, lengths, _example(self, kind, parameters.n_components))
                 return (value, rows) if valued else rows
+            if is_spark(X) and not valued and lengths is None:
+                from odeco.sources.spark_chains import add_column
+
+                work = partial(method, travelling(self), **options)
+                return add_column(work, X, method.__name__, _example(self, kind, self._parameters().n_components))
             refuse_elsewhere(X, method.__name__)
             return method(self, X, lengths, *arguments, **options)
 
