@@ -1,6 +1,8 @@
 """A model that odeco does not have, known by its card alone: listed, fitted, saved, loaded, shown, asked, reported."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +116,16 @@ def test_its_file_is_nothing_to_those_who_lack_the_card(fitted):
             odeco.load(fitted)
     finally:
         register(CARD)
+
+
+@pytest.mark.parametrize("place", ["no_such_package", "odeco.metrics"])
+def test_a_card_whose_package_is_broken_says_so(fitted, table, place, tmp_path):
+    register(replace(CARD, estimator=f"{place}:Slices"))
+    with pytest.raises(odeco.ModelFileError, match=f"needs {place} to be read .*: install or mend it"):
+        odeco.load(fitted)
+    done = call("fit", "slices", table[1], "-k", "2", "--out", tmp_path / "other.odeco")
+    assert done.returncode == 1
+    assert re.fullmatch(rf"odeco: error: .*{place}.*\n", done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,14 @@ def shapes(text: str) -> dict[str, str]:
 
 
 def resolve(reference: Reference) -> Any:
-    """What a reference of a card stands for."""
+    """What a reference of a card stands for; ImportError where it is not there."""
     if not isinstance(reference, str):
         return reference
     module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+    found = getattr(import_module(module), name, None)
+    if found is None:
+        raise ImportError(f"a card names {reference!r}, and there is no {name!r} in {module}.", name=module)
+    return found
 
 
 def path_of(reference: Reference) -> str:

@@ -43,7 +43,7 @@ def _stream(stream: Any) -> bool:
         return False
     rows = [chunk.rows for chunk in held if hasattr(chunk, "rows")]
     steps = [chunk for chunk in held if hasattr(chunk, "offsets")]
-    return all(bool(np.isfinite(part).all()) for part in rows) and _alike(steps) and _enough(stream)
+    return all(bool(np.isfinite(part).all()) for part in rows) and _alike(steps)
 
 
 def _alike(steps: list[Any]) -> bool:
@@ -52,13 +52,6 @@ def _alike(steps: list[Any]) -> bool:
         alphabet = [*range(len(steps[0].values) - 1), -1]
         return all(data.values.dtype.kind == "i" and np.array_equal(data.values, alphabet) for data in steps)
     return all(data.values.ndim == 2 and data.values.dtype.kind == "f" for data in steps)
-
-
-def _enough(stream: Any) -> bool:
-    """Directions of words are enough for the components."""
-    pairs = getattr(stream.sums, "pairs", None)
-    basis = None if pairs is None or stream.first is not None else pairs.basis
-    return basis is None or bool(basis.shape[1] >= stream.options.get("n_components", 0))
 
 
 _WEIGHTS = {"weights": "?nonnegative n"}

@@ -92,8 +92,10 @@ def load_with_metadata(path: str | os.PathLike[str]) -> SavedModel:
         return _rebuild(document, Decoder(arrays))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{os.fspath(path)}: damaged ({type(error).__name__}: {error}).") from error
-    except ImportError as error:  # rows of a DataFrame that `partial_fit` holds
-        raise ModelFileError(f"{os.fspath(path)}: needs pandas to be read: pip install pandas.") from error
+    except ImportError as error:  # pandas, for rows of a DataFrame that `partial_fit` holds; the package of a card
+        raise ModelFileError(
+            f"{os.fspath(path)}: needs {error.name} to be read ({error}): install or mend it."
+        ) from error
 
 
 def _rebuild(document: Mapping[str, Any], decoder: Decoder) -> SavedModel:

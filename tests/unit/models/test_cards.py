@@ -127,6 +127,11 @@ def test_a_package_that_cannot_be_imported_is_a_warning(installed, monkeypatch):
         assert cards() == OWN
 
 
+def test_references_that_are_not_there():
+    with pytest.raises(ImportError, match=r"a card names 'odeco.models.ica.estimator:PCA', and there is no 'PCA' in"):
+        resolve("odeco.models.ica.estimator:PCA")
+
+
 def test_references():
     assert resolve("odeco.models.ica.estimator:ICA") is resolve(odeco.ICA) is odeco.ICA
     assert path_of(odeco.ICA) == path_of("odeco.models.ica.estimator:ICA")

@@ -16,6 +16,15 @@ def _has_parts(triples: Any) -> bool:
     return bool(triples._parts)
 
 
+def _check(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
+    """Directions of words are enough for the components."""
+    stream = learned.get("_stream")
+    if stream is not None and stream.sums is not None:
+        found, needed = stream.sums.pairs.basis.shape[1], stream.options.get("n_components", 0)
+        if found < needed:
+            raise ValueError(f"_stream has {found} directions for {needed} components.")
+
+
 _STORED: Mapping[str, Stored] = {
     "ScatterSum": Stored(
         "odeco.moments.scatter:ScatterSum",
@@ -73,6 +82,7 @@ def topic_card(name: str, estimator: str, summary: str, *, learned: Mapping[str,
         summary,
         learned={"components_": "simplex k d", "_stream": stream, **learned},
         stored=_STORED,
+        check=_check,
         parts="odeco.plots.parts:topics",
         page="odeco.report.topics:topic_page",
         plots=("topic_shares", "topic_use"),
