@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -207,6 +207,81 @@ def test_streams_of_another_model(tmp_path):
     renamed = re.sub(r'"(name|array)": "(\d+)"', r'"\1": "other-\2"', json.dumps(other["learned"]["_stream"]))
     document["learned"]["_stream"] = json.loads(renamed)
     refused(document, {**arrays, **{f"other-{name}": a for name, a in more.items()}}, tmp_path, "_stream should be")
+
+
+def _no_copies(sums):
+    sums.pairs._products._copies = sums.pairs._products._copies[:0]
+
+
+def _features_of_other_columns(sums):
+    features = sums.triples.features
+    sums.triples.features = replace(features, owner=np.ascontiguousarray(features.owner[::-1]))
+
+
+def _products_of_columns(sums):
+    triples = sums.triples[0]
+    triples.products = triples.seen_products = np.zeros((*triples.seen.shape, triples.seen.shape[1]))
+
+
+def _views_that_no_group_has(sums):
+    basis = replace(sums.search.basis, groups=((0,), (1,), (1,)))
+    sums.search = replace(sums.search, basis=basis)
+
+
+def _votes_that_count_twice(sums):
+    sums.groupings[0]._sum.data[0] = 2
+
+
+# What words cannot say of sums: each breaks one rule, and nothing else.
+BROKEN_SUMS = {
+    "ScatterSum": ("SingleTopicModel", _no_copies),
+    "WordTriples": ("LatentDirichletAllocation", lambda sums: setattr(sums.triples, "_parts", [])),
+    "StreamedTable": ("ProductMixture binary", _features_of_other_columns),
+    "FeatureTriples": ("GaussianHMM", _products_of_columns),
+    "FourthMoments": ("ICA", lambda sums: setattr(sums.fourth, "_gram", np.zeros((2, 2)))),
+    "ViewBasis": ("MultiViewMixture", _views_that_no_group_has),
+    "CrowdMoments": ("DawidSkene", _votes_that_count_twice),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_SUMS)
+def test_sums_that_break_a_rule(kind, tmp_path):
+    assert classes()[kind].rule is not None
+    name, spoil = BROKEN_SUMS[kind]
+    case = BY_NAME[name]
+    model = case.partial_fit(case.make(), slice(0, 2))
+    model._stream.settle(model._plan())
+    odeco.save(model, tmp_path / "good")
+    spoil(model._stream.sums)
+    with pytest.raises(ValueError, match="_stream should be"):
+        odeco.save(model, tmp_path / "bad")
+
+
+def test_rows_that_break_a_rule(tmp_path):
+    documents = BY_NAME["SingleTopicModel"].partial_fit(BY_NAME["SingleTopicModel"].make(), slice(0, 1))
+    documents._stream._waiting[0].counts.data[0] = -1
+    table = BY_NAME["ProductMixture binary"].partial_fit(BY_NAME["ProductMixture binary"].make(), slice(0, 1))
+    piece = table._stream._waiting[0].pieces[0]
+    table._stream._waiting[0] = replace(
+        table._stream._waiting[0], pieces=[replace(piece, weights=np.ones(len(piece.rows) + 1))]
+    )
+    for model in (documents, table):
+        with pytest.raises(ValueError, match="_stream should be"):
+            odeco.save(model, tmp_path / "bad")
+
+
+def test_columns_of_two_families(tmp_path):
+    model = BY_NAME["ProductMixture"].fit()
+    model._families = replace(model._families, poisson=model._families.gaussian)
+    with pytest.raises(ValueError, match="_families should be"):
+        odeco.save(model, tmp_path / "bad")
+
+
+def test_directions_that_are_too_few(tmp_path):
+    model = BY_NAME["SingleTopicModel"].partial_fit(BY_NAME["SingleTopicModel"].make(), slice(0, 2))
+    model._stream.options["n_components"] = 1000
+    with pytest.raises(ValueError, match=r"_stream has \d+ directions for 1000 components"):
+        odeco.save(model, tmp_path / "bad")
 
 
 def test_columns_are_not_shared_with_what_is_written_to(tmp_path):

@@ -168,3 +168,11 @@ def test_power_of_sources_and_noise_add_up():
 def test_what_is_not_a_fitted_estimator_is_refused(bad):
     with pytest.raises(ValueError, match="fitted estimator of odeco"):
         plots.spectrum(bad)
+
+
+def test_samples_of_chains_are_no_scatter():
+    """Steps are no samples of a mixture: the card says so."""
+    model, inputs = fitted_model("gaussian_hmm")
+    assert plots.scatter(model, inputs["data"][0], plots.profiles(model)) is None
+    model, inputs = fitted_model("gaussian_mixture")
+    assert plots.scatter(model, inputs["data"], plots.profiles(model)) is not None
