@@ -119,12 +119,28 @@ def test_a_card_that_cannot_be_used_is_a_warning(installed, broken, why):
     assert cards() == (*OWN, TOY)  # said once
 
 
-def test_a_package_that_cannot_be_imported_is_a_warning(installed, monkeypatch):
-    installed()
-    points = [EntryPoint("gone", "no_such_package:CARD", registry.GROUP)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    with pytest.warns(UserWarning, match="'gone'.*ModuleNotFoundError"):
-        assert cards() == OWN
+def test_packages_are_found_where_they_are_installed(monkeypatch, tmp_path):
+    """One with two entry points, the second to a module that is not there."""
+    (tmp_path / "slicer_of_rows.py").write_text(
+        "from odeco.fitting.card import Card\n"
+        'CARD = Card("slices", "slicer_of_rows.model:Slices", "table", "slice", "Rows cut into slices.")\n'
+    )
+    folder = tmp_path / "slicer_of_rows-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: slicer-of-rows\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[odeco.models]\nslices = slicer_of_rows:CARD\ngone = slicer_of_rows.gone:CARD\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    registry._installed.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="'gone'.*is left out.*ModuleNotFoundError"):
+            assert [card.name for card in cards()] == [*(card.name for card in OWN), "slices"]
+    finally:
+        monkeypatch.undo()
+        sys.modules.pop("slicer_of_rows", None)
+        registry._installed.cache_clear()
+    assert cards() == OWN
 
 
 def test_references_that_are_not_there():
