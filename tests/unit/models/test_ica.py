@@ -337,6 +337,55 @@ def test_more_sources_than_there_are_fewer_than_channels(seed, refine):
     assert np.linalg.eigvalsh(ica.covariance_ - ica.mixing_ @ ica.mixing_.T)[0] > -1e-9
 
 
+def three_in_eight(n, noise, seed=1):
+    """Exponential, Laplace and uniform sources in eight channels, as they are drawn with unit variances."""
+    rng = np.random.default_rng(seed)
+    mixing = rng.standard_normal((8, 3))
+    sources = draw_sources(n, rng)[:, [0, 1, 3]]
+    return sources @ mixing.T + noise * rng.standard_normal((n, 8)), mixing
+
+
+@pytest.mark.parametrize("asked", [4, 6])
+@pytest.mark.parametrize(("n", "noise"), [(1000, 0.1), (20_000, 0.1), (20_000, 0.5)])
+def test_sources_are_those_of_the_right_number_whatever_number_was_asked_for(n, noise, asked):
+    x, mixing = three_in_eight(n, noise)
+    right = ICA(3, random_state=0).fit(x)
+    with pytest.warns(MomentWarning, match=f"n_components={asked}, but only 3 eigenvalues of the covariance exceed"):
+        ica = ICA(asked, random_state=0).fit(x)
+    np.testing.assert_allclose(ica.mixing_[:, :3], right.mixing_, atol=1e-4)  # products in single precision
+    np.testing.assert_allclose(ica.kurtosis_[:3], right.kurtosis_, rtol=1e-3)
+    details = ica.diagnostics_.details
+    assert details["identifiable"].tolist() == [True] * 3 + [False] * (asked - 3)
+    assert np.abs(ica.kurtosis_[3:]).max() < details["kurtosis_floor"]
+    assert ica.diagnostics_.suggested_components == 3
+    assert details["noise_variance"] == pytest.approx(noise**2, rel=5 * np.sqrt(2 / (5 * n)))
+    # What fills up is noise, counted once, orthogonal to all else.
+    np.testing.assert_allclose(ica.mixing_[:, 3:].T @ ica.mixing_[:, :3], 0, atol=1e-9)
+    filled = ica.mixing_[:, 3:] / np.linalg.norm(ica.mixing_[:, 3:], axis=0)
+    np.testing.assert_allclose(ica.noise_covariance_ @ filled, 0, atol=1e-9)
+    assert np.trace(ica.noise_covariance_) == pytest.approx((8 - asked + 3) * details["noise_variance"])
+    assert mixing_error(ica.mixing_[:, :3], mixing) < 3 * 5 * np.sqrt(2 / n)  # noise enlarges it up to threefold
+
+
+def test_sources_of_equal_variances_are_not_called_noise():
+    """Four of five eigenvalues are equal: a floor, if their directions were Gaussian, and they are not."""
+    sources = np.column_stack([draw_sources(20_000, np.random.default_rng(seed)) for seed in (0, 1)])[:, :5]
+    ica = ICA(4, random_state=0).fit((sources - sources.mean(axis=0)) * [3.0, 1.0, 1.0, 1.0, 1.0])
+    assert ica.diagnostics_.details["identifiable"].all()
+    found = np.abs(ica.mixing_ / np.linalg.norm(ica.mixing_, axis=0))
+    assert found.max(axis=0).min() > 0.98
+
+
+def test_the_suggested_number_is_what_the_covariance_shows_or_none():
+    x, _ = three_in_eight(20_000, 0.3)
+    assert ICA(2, random_state=0).fit(x).diagnostics_.suggested_components == 3  # more than were asked for
+    with pytest.warns(MomentWarning, match="not identified"):
+        every = ICA(random_state=0).fit(x)
+    assert every.diagnostics_.suggested_components == 3  # of eight, each of which was taken for a source
+    uneven = x + np.random.default_rng(5).standard_normal(x.shape) * np.linspace(0.3, 2, 8)
+    assert ICA(2, random_state=0).fit(uneven).diagnostics_.suggested_components is None  # nothing tells
+
+
 def test_isotropic_noise_is_not_divided_out_of_sources_that_are_not_there():
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(20_000, 2)) @ rng.standard_normal((2, 5)) + 0.3 * rng.standard_normal((20_000, 5))

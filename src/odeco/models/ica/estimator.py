@@ -250,35 +250,39 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.mean_, self.covariance_ = problem.mean, problem.covariance
         self.sinr_components_ = self.mixing_.T @ np.linalg.pinv(problem.covariance, hermitian=True)
         self.kurtosis_ = solution.kurtosis
-        variance = problem.whitening.noise_variance
-        if problem.whitening.noise_model == "isotropic":
-            self.noise_covariance_ = variance * np.eye(mixing.shape[0])
-        elif solution.refined.noiseless:
-            self.noise_covariance_ = np.zeros_like(problem.covariance)
-        else:
-            self.noise_covariance_ = problem.covariance - self.mixing_ @ self.mixing_.T
+        self.noise_covariance_ = self._noise_covariance(problem, solution)
         self.whitening_ = problem.project(np.linalg.qr(solution.refined.vectors)[0])
         self.n_iter_ = solution.refined.n_iter
         return _diagnose(problem, solution)
 
+    def _noise_covariance(self, problem: Problem, solution: Solution) -> Floats:
+        if solution.whitening.noise_model == "isotropic":
+            # What fills up the number of sources is noise, and counted once.
+            filling = problem.lift(solution.refined.vectors[:, solution.filled])
+            directions = filling / np.linalg.norm(filling, axis=0)
+            return np.asarray(
+                solution.whitening.noise_variance * (np.eye(self.n_features_in_) - directions @ directions.T)
+            )
+        if solution.refined.noiseless:
+            return np.zeros_like(problem.covariance)
+        return np.asarray(problem.covariance - self.mixing_ @ self.mixing_.T)
+
 
 def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
-    whitening, k = problem.whitening, solution.kurtosis.size
+    whitening, k = solution.whitening, solution.kurtosis.size
     spectrum = np.asarray(whitening.whitener.spectrum, dtype=np.float64)
     refined = solution.refined
-    below = int(np.count_nonzero(~solution.identifiable))
-    suggested = whitening.suggested if 0 < whitening.suggested < whitening.rank else k - below
     return Diagnostics(
         n_components=k,
         spectrum=spectrum,
         gap=float(1 - spectrum[k] / spectrum[k - 1]) if whitening.rank > k else 1.0,
         condition=float(spectrum[0] / spectrum[k - 1]),
         residual=solution.residual,
-        suggested_components=suggested,
+        suggested_components=_suggested(solution),
         method=refined.method,
         n_passes=problem.n_passes,
         advice=(
-            *_kurtosis_advice(solution, whitening.most_sources),
+            *_kurtosis_advice(solution),
             *whitening.advice,
             *problem.advice,
             *solution.advice,
@@ -298,11 +302,24 @@ def _diagnose(problem: Problem, solution: Solution) -> Diagnostics:
     )
 
 
-def _kurtosis_advice(solution: Solution, most_sources: int | None) -> tuple[str, ...]:
-    """`most_sources`: what the advice of the whitening says already."""
+def _suggested(solution: Solution) -> int | None:
+    """As many as the covariance shows above a floor of noise, or those identified where they are more.
+
+    None where all of fewer sources than dimensions are identified: without such a floor nothing tells how many more
+    there are.
+    """
+    whitening, identified = solution.whitening, int(np.count_nonzero(solution.identifiable))
+    open_ended = identified == solution.kurtosis.size < whitening.rank and whitening.noise_model == "general"
+    if open_ended and whitening.n_shown is None:
+        return None
+    return max(identified, whitening.n_shown or 0)
+
+
+def _kurtosis_advice(solution: Solution) -> tuple[str, ...]:
+    """Sources that their cumulant does not show; of columns that only fill up the number all was said."""
     weak = np.flatnonzero(~solution.identifiable)
     floor = f"{solution.kurtosis_floor:.2g}"
-    if weak.size == 0 or weak.size == solution.kurtosis.size - (most_sources or solution.kurtosis.size):
+    if weak.size == 0 or weak.size == np.count_nonzero(solution.filled):
         return ()
     if weak.size == solution.kurtosis.size:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
 from odeco.decomposition.orthogonal import leading_subspace, polar
 from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentError
-from odeco.models.ica.whitening import Whitening
+from odeco.models.ica.whitening import Whitening, too_many
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
 from odeco.refinement.ica_likelihood import likelihood_rotation, representative, shrink
 from odeco.refinement.ica_pairs import Anchor, separate
@@ -73,13 +74,19 @@ class Refined:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Sources of unit variance, in canonical order."""
+    """Sources of unit variance, in canonical order.
+
+    `whitening` says what was found of the noise. Columns that are `filled` in, beyond the sources that the covariance
+    shows, are principal components whose variance is noise.
+    """
 
     refined: Refined
     kurtosis: Floats
     identifiable: NDArray[np.bool_]
     kurtosis_floor: float
     residual: float
+    whitening: Whitening
+    filled: NDArray[np.bool_]
     magnitude_correlation: float = float("nan")
     advice: tuple[str, ...] = ()
 
@@ -88,9 +95,9 @@ def solve(
     task: Task, refine: str | None, rng: np.random.Generator, max_iter: int, tol: float, method: Decomposer = AUTO
 ) -> Solution:
     """Decompose the whitened cumulant, refine, and scale the sources to unit variance."""
-    most = task.whitening.most_sources
-    if most is not None and 0 < most < task.n_components:
-        return _filled(task, solve(replace(task, n_components=most), refine, rng, max_iter, tol, method))
+    if task.whitening.shown is not None and _rest_is_gaussian(task, task.whitening.shown):
+        fewer = solve(_of_those_shown(task, task.whitening.shown), refine, rng, max_iter, tol, method)
+        return _filled(task, fewer)
     basis, core = _core(task.tensor, task.n_components)
     by_slices = refine is None and task.whitening.noise is None
     # A start needs no more digits than a refinement changes; slices serve in any directions, these are good ones.
@@ -246,21 +253,25 @@ def _core(tensor: SymmetricTensor, k: int) -> tuple[Floats, SymmetricTensor]:
 def _scaled(task: Task, core: SymmetricTensor, basis: Floats, refined: Refined) -> Solution:
     """Unit-variance sources, their kurtosis, and which of them the data identify.
 
-    Known or no noise: the whitened covariance without it is I, and sources have the variances of their outputs. Unknown
+    Known or no noise: the whitened covariance without it is I, and sources have the variances of their outputs. Those
+    that sampling error leaves not quite orthogonal have no more variance together than the data have. Unknown
     noise: it is given no more than it must have. With unit vectors I - t sum b b' stays positive semidefinite up to
     t = 1 / ||sum b b'||; the sources get that share, and all of the variance where the b are orthogonal.
     """
     vectors = refined.vectors
+    covariance = np.eye(core.dimension)
+    if task.whitening.noise is not None:
+        covariance = covariance + task.whitening.noise
     if refined.noiseless or task.whitening.noise is not None:
         unit = vectors * np.linalg.norm(np.linalg.pinv(vectors), axis=1)
     else:
         unit = vectors / np.linalg.norm(vectors, axis=0)
         unit = unit / np.linalg.norm(unit, 2)
+    if task.whitening.noise is not None:
+        largest = float(np.linalg.norm(unit.T @ np.linalg.solve(covariance, unit), 2))
+        unit = unit / np.sqrt(max(largest, 1.0))
     dual = np.linalg.pinv(unit).T
     kurtosis = core.values(dual)
-    covariance = np.eye(core.dimension)
-    if task.whitening.noise is not None:
-        covariance = covariance + task.whitening.noise
     variances = np.einsum("ij,ij->j", dual, covariance @ dual)
     floor = _kurtosis_floor(task)
     identifiable = np.abs(kurtosis) / variances**2 > floor
@@ -269,23 +280,54 @@ def _scaled(task: Task, core: SymmetricTensor, basis: Floats, refined: Refined) 
     if isinstance(core, ExplicitTensor):
         residual = float(np.linalg.norm(core.array - rank_one_sum(kurtosis, unit, 4)) / (core.norm or 1.0))
     found = replace(refined, vectors=basis @ unit)
-    return _ordered(Solution(found, kurtosis, identifiable, floor, residual))
+    return _ordered(
+        Solution(found, kurtosis, identifiable, floor, residual, task.whitening, np.zeros(kurtosis.size, dtype=bool))
+    )
+
+
+def _rest_is_gaussian(task: Task, shown: Whitening) -> bool:
+    """Whether the principal components beyond those shown have no cumulant: sources of equal variances would have one.
+
+    The cumulant of Gaussian data has a mean squared norm of 24 / n for each of its distinct entries; five standard
+    deviations more are allowed. Where it is not formed, the kurtosis of each component is looked at.
+    """
+    rest = task.tensor.through(np.eye(task.tensor.dimension)[:, shown.whitener.n_components :])
+    if rest.norm is None:
+        return bool(np.abs(rest.values(np.eye(rest.dimension))).max() < _kurtosis_floor(task))
+    entries = comb(rest.dimension + 3, 4)
+    return bool(rest.norm**2 < (1 + 5 * np.sqrt(2 / entries)) * entries * 24 / task.n_samples)
+
+
+def _of_those_shown(task: Task, shown: Whitening) -> Task:
+    """The task that would have been posed if as many sources had been asked for as the covariance shows."""
+    turn = np.asarray(task.whitening.whitener.lift.T @ shown.whitener.matrix, dtype=np.float64)
+    rows = None if task.rows is None else turn.T.astype(task.rows.dtype) @ task.rows
+    tensor, k = task.tensor.through(turn), shown.whitener.n_components
+    return replace(task, tensor=tensor, whitening=shown, n_components=k, rows=rows)
 
 
 def _filled(task: Task, fewer: Solution) -> Solution:
-    """More sources than there are: columns of unit norm, orthogonal to all others, that stand for nothing."""
-    vectors, missing = fewer.refined.vectors, task.n_components - fewer.kurtosis.size
-    space, core = _core(task.tensor, task.n_components)
-    filling = np.linalg.qr(space.T @ vectors, mode="complete")[0][:, -missing:]
+    """More sources than there are: the next principal components, which stand for nothing, fill up the number."""
+    k, n_shown = task.n_components, fewer.kurtosis.size
+    filling = np.eye(task.tensor.dimension)[:, n_shown:k]
+    vectors = task.whitening.whitener.matrix.T @ fewer.whitening.whitener.unwhiten(fewer.refined.vectors)
     shares = fewer.refined.shares
     filled = replace(
         fewer.refined,
-        vectors=np.column_stack([vectors, space @ filling]),
-        shares=None if shares is None else np.append(shares, np.zeros(missing)),
+        vectors=np.column_stack([vectors, filling]),
+        shares=None if shares is None else np.append(shares, np.zeros(k - n_shown)),
     )
-    kurtosis = np.append(fewer.kurtosis, core.values(filling))
-    identifiable = np.append(fewer.identifiable, np.zeros(missing, dtype=bool))
-    return _ordered(replace(fewer, refined=filled, kurtosis=kurtosis, identifiable=identifiable))
+    spectrum = np.asarray(task.whitening.whitener.spectrum[: task.whitening.rank], dtype=np.float64)
+    return _ordered(
+        replace(
+            fewer,
+            refined=filled,
+            kurtosis=np.append(fewer.kurtosis, task.tensor.values(filling)),
+            identifiable=np.append(fewer.identifiable, np.zeros(k - n_shown, dtype=bool)),
+            filled=np.arange(k) >= n_shown,
+            advice=(f"{too_many(k, n_shown, spectrum)}. The other columns of mixing_ are arbitrary.", *fewer.advice),
+        )
+    )
 
 
 def _ordered(solution: Solution) -> Solution:
@@ -294,4 +336,5 @@ def _ordered(solution: Solution) -> Solution:
     order = np.lexsort((np.arange(kurtosis.size), -np.abs(kurtosis)))
     shares = None if refined.shares is None else refined.shares[order]
     ordered = replace(refined, vectors=refined.vectors[:, order], shares=shares)
-    return replace(solution, refined=ordered, kurtosis=kurtosis[order], identifiable=solution.identifiable[order])
+    flags = {name: getattr(solution, name)[order] for name in ("kurtosis", "identifiable", "filled")}
+    return replace(solution, refined=ordered, **flags)

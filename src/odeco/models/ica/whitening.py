@@ -36,11 +36,11 @@ class Whitening:
         Covariance of the noise in y where it is known.
     rank : int
         Numerical rank of the covariance.
-    suggested : int
-        Number of sources by minimum description length, for isotropic noise.
+    n_shown : int or None
+        How many eigenvalues exceed a floor of two or more equal ones; None where there is no such floor.
     advice : tuple of str
-    most_sources : int or None
-        No more sources than these have variance beyond the noise's; None where nothing was found against any number.
+    shown : Whitening or None
+        Where fewer sources are shown than were asked for: the whitening of those alone.
     """
 
     whitener: Whitener = field(repr=False)
@@ -48,9 +48,9 @@ class Whitening:
     noise_variance: float
     noise: Floats | None = field(repr=False)
     rank: int
-    suggested: int
+    n_shown: int | None
     advice: tuple[str, ...] = ()
-    most_sources: int | None = None
+    shown: Whitening | None = None
 
     @property
     def isotropic(self) -> Floats:
@@ -90,7 +90,8 @@ def choose_whitening(
     Isotropic noise can be seen where channels outnumber sources: its variance is the mean of the eigenvalues that are
     left, and it is subtracted before whitening. `noise="auto"` takes it where those eigenvalues are equal up to
     sampling and the others exceed them: a source without variance would be divided by the root of about zero. Otherwise
-    all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space. With `exact` nothing
+    all channels are whitened, and the cumulant, which is blind to noise, finds the sources' space; where some of the
+    others do exceed the noise, their own whitening comes with it (`Whitening.shown`). With `exact` nothing
     is taken for granted: several eigenvalues must agree, and without any slack.
     """
     check_columns(np.abs(mean) + np.sqrt(np.maximum(np.diag(covariance), 0.0)))
@@ -103,35 +104,47 @@ def choose_whitening(
             f"{spectrum[0]:.3g} to {spectrum[rank - 1]:.3g}): rescale them, or remove outliers."
         )
     k = _check_components(n_components, rank, spectrum.size)
-    suggested = description_length_rank(spectrum[:rank], n_samples)
-    advice: tuple[str, ...] = ()
-    above = None
-    left = spectrum[k:rank]
-    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(left, n_samples, exact)):
-        above = _above_noise(spectrum[:rank], n_samples)
-        if above >= k or rank <= k:
-            return k, _isotropic(spectrum, vectors, k, rank, suggested)
-        found = (
-            f"n_components={k}, but only {above} eigenvalues of the covariance exceed the noise (eigenvalue {k} is "
-            f"{spectrum[k - 1]:.3g}, the last {spectrum[rank - 1]:.3g}): lower n_components"
-        )
+    above = _above_noise(spectrum[:rank], n_samples)
+    # A floor of one eigenvalue is no floor; one of all of them may be sources of equal variances.
+    n_shown = above if 0 < above < rank - 1 else None
+    shown: Whitening | None = None
+    if noise == "isotropic" or (noise == "auto" and rank > k and _is_isotropic(spectrum[k:rank], n_samples, exact)):
+        if rank <= k or above >= k:
+            return k, _isotropic(spectrum, vectors, k, rank, n_shown)
         if noise == "isotropic":
-            raise ValueError(f"noise='isotropic' and {found}, or use noise='general'.")
-        advice = (f"{found}. Columns of mixing_ beyond {above} are arbitrary.",)
+            raise ValueError(f"noise='isotropic' and {too_many(k, above, spectrum[:rank])}, or use noise='general'.")
+        if n_shown is not None and _is_isotropic(spectrum[above:rank], n_samples, exact):
+            shown = _isotropic(spectrum, vectors, above, rank, n_shown)
+    return k, _general(spectrum, vectors, k, rank, n_shown, shown)
+
+
+def too_many(k: int, above: int, spectrum: Floats) -> str:
+    """What is wrong with asking for more sources than the spectrum shows, and what to do."""
+    return (
+        f"n_components={k}, but only {above} eigenvalues of the covariance exceed the noise (eigenvalue {k} is "
+        f"{spectrum[k - 1]:.3g}, the last {spectrum[-1]:.3g}): lower n_components"
+    )
+
+
+def _general(
+    spectrum: Floats, vectors: Floats, k: int, rank: int, n_shown: int | None, shown: Whitening | None
+) -> Whitening:
+    """All channels by their full covariance, or k principal components of too many."""
     r = rank
+    advice: tuple[str, ...] = ()
     if rank > max(k, _QUASI_LIMIT):
         r = k
-        advice += (
+        advice = (
             f"the noise is not isotropic (discarded eigenvalues from {spectrum[k]:.3g} to {spectrum[rank - 1]:.3g}), "
             f"and {rank} dimensions are too many to find the sources' space by the cumulant: the {k} leading principal "
             "components were used, as FastICA does.",
         )
     roots = np.sqrt(spectrum[:r])
     whitener = Whitener(vectors[:, :r] / roots, vectors[:, :r] * roots, spectrum)
-    return k, Whitening(whitener, "general", float("nan"), None, rank, suggested, advice, above)
+    return Whitening(whitener, "general", float("nan"), None, rank, n_shown, advice, shown)
 
 
-def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, suggested: int) -> Whitening:
+def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, n_shown: int | None) -> Whitening:
     if rank <= k:
         raise ValueError(
             f"noise='isotropic' needs more channels than sources: the data have rank {rank}, n_components={k}. "
@@ -141,7 +154,7 @@ def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, suggested: 
     roots = np.sqrt(spectrum[:k] - variance)
     matrix = vectors[:, :k] / roots
     whitener = Whitener(matrix, vectors[:, :k] * roots, spectrum)
-    return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, suggested)
+    return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, n_shown)
 
 
 def _above_noise(spectrum: Floats, n_samples: float) -> int:
@@ -166,19 +179,6 @@ def _is_isotropic(discarded: Floats, n_samples: float, exact: bool) -> bool:
     spread = np.sqrt(min(discarded.size / n_samples, 0.9))
     edges = ((1 + spread) / (1 - spread)) ** 2
     return bool(discarded[0] <= (1.0 if exact else _ISOTROPY_SLACK) * edges * discarded[-1])
-
-
-def description_length_rank(spectrum: Floats, n_samples: float) -> int:
-    """Number of eigenvalues above a floor of equal ones, by minimum description length (Wax and Kailath 1985)."""
-    d = spectrum.size
-    logs = np.log(spectrum)
-    lengths = []
-    for k in range(d):
-        rest = d - k
-        likelihood = rest * (np.log(spectrum[k:].mean()) - logs[k:].mean())
-        lengths.append(n_samples / 2 * likelihood + k * (2 * d - k) / 4 * np.log(max(n_samples, 2.0)))
-    shortest = int(np.argmin(lengths))
-    return d if shortest == d - 1 else shortest  # a floor of one eigenvalue is no floor
 
 
 def _check_components(n_components: int | None, rank: int, n_features: int) -> int:
