@@ -126,6 +126,18 @@ MUTATIONS = [
         "(np.sqrt(group.size) - 3)",
         "unit/models/test_ica.py::test_sources_are_those_of_the_right_number_whatever_number_was_asked_for",
     ),
+    Mutation(
+        "refinement/ica_stretches.py",
+        "[sources[:, j], sources[:, i], np.ones_like(residual)]",
+        "[sources[:, i], sources[:, j], np.ones_like(residual)]",
+        "unit/refinement/test_ica_stretches.py",
+    ),
+    Mutation(
+        "refinement/ica_likelihood.py",
+        "(left[:, None] + left + curvature**2)",
+        "(left[:, None] + left + 1)",
+        "unit/refinement/test_ica_stretches.py",
+    ),
     # Views and crowds (Theorem 3.6)
     Mutation(
         "symmetrization/theorem.py",

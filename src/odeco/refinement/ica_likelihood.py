@@ -31,6 +31,8 @@ _LEAST_VARIANCE = 1e-4
 _LEAST_SHARE = 0.2
 # Sum of the curvatures of tanh (0.1 to 0.4 for the sources of docs/ica.md) from which a pair counts in full.
 _SHAPED = 0.2
+# Two sources without a shape give no direction.
+_LEAST_CURVATURE = 1e-3
 # A Newton step of this size leaves an error of its square, below sampling error.
 _SQUARED = 0.02
 
@@ -108,7 +110,7 @@ def _newton_step(
     curvature = slopes - np.diag(products)  # E psi' - E psi s: for tanh positive with heavy tails, negative with light
     signed = products * np.sign(curvature)[:, None]
     strength = np.abs(curvature)
-    pair = np.maximum(strength[:, None] + strength, 1e-3)  # two sources without a shape give no direction
+    pair = np.maximum(strength[:, None] + strength, _LEAST_CURVATURE)
     angles = np.clip((signed - signed.T) / pair, -0.5, 0.5)
     # Pairs with little shape move slowly, and within a sampling error that is as large: they count for less.
     change = float((np.abs(angles) * np.minimum(pair / _SHAPED, 1.0)).max(initial=0.0))
@@ -187,6 +189,23 @@ def fitted_scores(sample: Floats, part: Floats, frame: Floats, noise: Floats | N
     return np.asarray(np.linalg.solve(left, curvature.T[:, :, None])[:, :, 0])
 
 
+def crosstalk_variances(sample: Floats, part: Floats, vectors: Floats, noise: Floats | None) -> Floats:
+    """n times the sampling variance of the crosstalk (k, k) that a likelihood fit with fitted scores would leave.
+
+    Sample by sample it is (psi_i s_j - psi_j s_i + c_j s_i s_j) / (c_i + c_j), with c = E psi' - E psi s and psi what s
+    does not explain of it.
+    """
+    unmixing = np.linalg.pinv(vectors)
+    frame = (unmixing / np.sqrt(np.einsum("ij,ij->i", unmixing, unmixing))[:, None]).T
+    scores = fitted_scores(sample, part, frame, noise)
+    s = frame.T @ sample
+    psi, p = _evaluated(s, part, scores)
+    q, variance = (psi * s) @ part, (s * s) @ part
+    left, curvature = (psi * psi) @ part - q**2 / variance, p * variance - q
+    total = np.maximum(curvature[:, None] + curvature, _LEAST_CURVATURE)
+    return np.asarray((left[:, None] + left + curvature**2) / total**2)
+
+
 @dataclass(frozen=True, eq=False)
 class Shrunk:
     """Components between the cumulants' and the likelihood's.
@@ -248,15 +267,12 @@ def _difference_variance(sample: Floats, part: Floats, frame: Floats, scores: Fl
     """
     s = frame.T @ sample
     square = s * s
-    cube, tanh = square * s, np.tanh(s)
-    a, b, c = scores.T[:, :, None]
-    psi = a * tanh + b * square + c * cube
-    psi -= (psi @ part)[:, None]  # constants meet sources whose mean is exactly 0
+    cube = square * s
+    psi, p = _evaluated(s, part, scores)
     cube -= (cube @ part)[:, None]
-    p = scores[:, 0] * (1 - (tanh * tanh) @ part) + 2 * scores[:, 1] * (s @ part) + 3 * scores[:, 2] * (square @ part)
     m4, m6 = (square * square) @ part, (cube * cube) @ part
     psi2, q, mixed = (psi * psi) @ part, (psi * s) @ part, (psi * cube) @ part
-    total = np.maximum((p - q)[:, None] + (p - q), 1e-3)
+    total = np.maximum((p - q)[:, None] + (p - q), _LEAST_CURVATURE)
     linear = 3 / kurtosis + (p - q[:, None]) / total  # f_j = s^3 / kappa_j - linear s + psi / total
     squared = (
         m6 / kurtosis**2
@@ -270,3 +286,12 @@ def _difference_variance(sample: Floats, part: Floats, frame: Floats, scores: Fl
     difference = squared + psi2[:, None] / total**2 - 2 * q[:, None] / total * inner
     # Where both fits rest on nearly the same score their difference is known badly: a share of alpha's own variance.
     return np.asarray(np.maximum(difference, _LEAST_SHARE * (m6 - 6 * m4 + 9) / kurtosis**2))
+
+
+def _evaluated(s: Floats, part: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    """psi_i(s_i) of samples, of mean 0 (constants meet sources whose mean is exactly 0), and E psi_i'."""
+    tanh, square = np.tanh(s), s * s
+    a, b, c = scores.T
+    psi = a[:, None] * tanh + b[:, None] * square + c[:, None] * square * s
+    psi -= (psi @ part)[:, None]
+    return psi, a * (1 - (tanh * tanh) @ part) + 2 * b * (s @ part) + 3 * c * (square @ part)

@@ -22,6 +22,7 @@ from odeco.refinement.scores import Counts, Scores, fit_scores, split_in_halves
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
+Pairs = tuple[NDArray[np.intp], ...]
 
 # Samples at a time: outputs and scores of this many stay in cache.
 _ROWS = 8192
@@ -63,7 +64,7 @@ class Separation:
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """An estimate of the mixing with the sampling variance of its columns: (r, k) and (k,)."""
+    """An estimate of the mixing (r, k) with the sampling variance of its columns, (k,), or of the crosstalk, (k, k)."""
 
     vectors: Floats = field(repr=False)
     variances: Floats
@@ -99,13 +100,13 @@ def separate(
     n = rows.shape[1]
     step = max(n // _FIRST_SAMPLES, 1)
     halves = split_in_halves(rows, weights)
-    problem = _Problem(rows, weights, halves, n_samples, noise, shape, anchor)
+    problem = _ScoreProblem(noise, shape, anchor, rows, weights, halves, n_samples)
     vectors, iteration = start, 0
     part = None if weights is None else weights[::step]
     present = halves[::step] if part is None else halves[::step][part > 0]
     if step > 1 and np.unique(present).size == 2:
         some = np.ascontiguousarray(rows[:, ::step])
-        early = _Problem(some, part, halves[::step], n_samples * some.shape[1] / n, noise, shape, anchor)
+        early = _ScoreProblem(noise, shape, anchor, some, part, halves[::step], n_samples * some.shape[1] / n)
         for iteration in range(1, n_iter + 1):
             found = early.step(vectors)
             vectors = found.vectors
@@ -122,24 +123,35 @@ def separate(
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
+class Step:
+    """Vectors after a step, and the sampling variances (k, k) of the crosstalk that it removed."""
+
     vectors: Floats
+    variances: Floats
     change: float  # largest entry of D that is beyond its standard deviation
     shares: Floats
     noise_statistic: float
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
-    rows: Rows
-    weights: Floats | None
-    halves: NDArray[np.int8]
-    n_samples: float
+class PairProblem:
+    """Crosstalk and noise of all pairs of outputs: their statistics, and all else that is known of them.
+
+    `noise`, `shape` and `anchor` are those of `separate`.
+    """
+
     noise: Floats | None
     shape: Floats
     anchor: Anchor | None
 
-    def step(self, vectors: Floats) -> _Step:
+    def equations(self, unmixing: Floats, noise: Floats, own: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
+        """Normal equations (p, 3, 3) and (p, 3) for D_ij, D_ji and N_ij beyond `noise` (k, k), from the statistics.
+
+        `own` (k,) is the noise's share of the outputs' variances where D is crosstalk of the sources alone.
+        """
+        raise NotImplementedError
+
+    def step(self, vectors: Floats) -> Step:
         """Crosstalk of the outputs under `vectors`, and vectors without it."""
         k = vectors.shape[1]
         unmixing = np.linalg.pinv(vectors)
@@ -150,25 +162,70 @@ class _Problem:
         unmixing, vectors = unmixing / deviations[:, None], vectors * deviations
         correlation = covariance / np.outer(deviations, deviations)
         noise = correlation if self.noise is None else unmixing @ self.noise @ unmixing.T
-        off = noise - np.diag(np.diag(noise))
-        gram, scores = self._moments(unmixing, (off**2).sum(axis=1) / max(k - 1, 1))
         own = np.zeros(k) if self.noise is None else np.diag(noise)
         pairs = np.triu_indices(k, 1)
-        normal, right = _normal_equations(gram, scores, noise[pairs], own, pairs, self.n_samples)
-        self._add_anchor(normal, right, unmixing, pairs)
+        normal, right = self.equations(unmixing, noise, own, pairs)
+        normal[:, [0, 1], [0, 1]] += 1 / _CROSSTALK**2
+        if self.anchor is not None:
+            self._add_anchor(self.anchor, normal, right, unmixing, pairs)
         shares, statistic = np.ones(k), float("nan")
         if self.noise is not None:
             normal[:, 2, 2] += 1 / _EXACT
         elif k > 1:
             shares, statistic = self._add_noise_prior(normal, right, noise[pairs], unmixing, pairs)
         solution = np.linalg.solve(normal, right[:, :, None])[:, :, 0]
-        crosstalk, certain = np.eye(k), np.zeros((k, k))
-        variances = np.linalg.inv(normal)
+        crosstalk, variances = np.zeros((k, k)), np.ones((k, k))
+        inverse = np.linalg.inv(normal)
         for column, entries in ((0, pairs), (1, pairs[::-1])):
-            crosstalk[entries] = np.clip(solution[:, column], -_CROSSTALK, _CROSSTALK)
-            certain[entries] = np.abs(solution[:, column]) > np.sqrt(variances[:, column, column])
+            crosstalk[entries], variances[entries] = solution[:, column], inverse[:, column, column]
+        certain = np.abs(crosstalk) > np.sqrt(variances)
+        crosstalk = np.clip(crosstalk, -_CROSSTALK, _CROSSTALK)
         change = float((np.abs(crosstalk) * certain).max(initial=0.0))
-        return _Step(vectors @ crosstalk, change, shares, statistic)
+        return Step(vectors + vectors @ crosstalk, variances, change, shares, statistic)
+
+    def _add_anchor(self, anchor: Anchor, normal: Floats, right: Floats, unmixing: Floats, pairs: Pairs) -> None:
+        """Prior of the crosstalk: the mixing of the anchor, within its sampling error."""
+        relative = unmixing @ anchor.vectors
+        relative = relative / np.diag(relative)
+        variances = np.broadcast_to(anchor.variances, relative.shape)
+        for column, entries in ((0, pairs), (1, pairs[::-1])):
+            normal[:, column, column] += 1 / variances[entries]
+            right[:, column] += relative[entries] / variances[entries]
+
+    def _add_noise_prior(
+        self, normal: Floats, right: Floats, given: Floats, unmixing: Floats, pairs: Pairs
+    ) -> tuple[Floats, float]:
+        """Prior of N_ij: none at all, or isotropic up to a variance, as far as all pairs support it."""
+        i, j = pairs
+        found = given + np.linalg.solve(normal, right[:, :, None])[:, 2, 0]
+        variances = np.asarray(np.linalg.inv(normal)[:, 2, 2], dtype=np.float64)
+        statistic = float((found**2 / variances).mean())
+        shares = np.ones(unmixing.shape[0])
+        mean, spread = np.zeros(i.size), np.full(i.size, _EXACT)
+        if statistic > 1 + 2 * np.sqrt(2 / i.size):  # beyond two standard deviations of chance
+            shape = unmixing @ self.shape @ unmixing.T
+            mean, spread = _noise_prior(found, variances, shape[pairs], np.diag(shape)[i] * np.diag(shape)[j])
+            share = np.zeros((shares.size, shares.size))
+            share[pairs] = variances / (variances + spread + mean**2)
+            shares = (share + share.T).sum(axis=1) / (shares.size - 1)
+        normal[:, 2, 2] += 1 / spread
+        right[:, 2] += (mean - given) / spread
+        return shares, statistic
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreProblem(PairProblem):
+    """The statistics are products of outputs and their scores."""
+
+    rows: Rows
+    weights: Floats | None
+    halves: NDArray[np.int8]
+    n_samples: float
+
+    def equations(self, unmixing: Floats, noise: Floats, own: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
+        off = noise - np.diag(np.diag(noise))
+        gram, scores = self._moments(unmixing, (off**2).sum(axis=1) / max(own.size - 1, 1))
+        return _normal_equations(gram, scores, noise[pairs], own, pairs, self.n_samples)
 
     def _moments(self, unmixing: Floats, correlation: Floats) -> tuple[Floats, Scores]:
         """Covariances (k, k, 2, 2) of output or score of i with output or score of j, and the scores."""
@@ -194,38 +251,6 @@ class _Problem:
         covariance = gram[:-1, :-1] / gram[-1, -1] - np.outer(means, means)
         return np.ascontiguousarray(covariance.reshape(2, k, 2, k).transpose(1, 3, 0, 2)), scores
 
-    def _add_anchor(self, normal: Floats, right: Floats, unmixing: Floats, pairs: tuple[NDArray[np.intp], ...]) -> None:
-        """Prior of the crosstalk: the mixing of the anchor, within its sampling error."""
-        i, j = pairs
-        normal[:, [0, 1], [0, 1]] += 1 / _CROSSTALK**2
-        if self.anchor is None:
-            return
-        relative = unmixing @ self.anchor.vectors
-        relative = relative / np.diag(relative)
-        for column, (a, b) in enumerate(((i, j), (j, i))):
-            normal[:, column, column] += 1 / self.anchor.variances[b]
-            right[:, column] += relative[a, b] / self.anchor.variances[b]
-
-    def _add_noise_prior(
-        self, normal: Floats, right: Floats, given: Floats, unmixing: Floats, pairs: tuple[NDArray[np.intp], ...]
-    ) -> tuple[Floats, float]:
-        """Prior of N_ij: none at all, or isotropic up to a variance, as far as all pairs support it."""
-        i, j = pairs
-        found = given + np.linalg.solve(normal, right[:, :, None])[:, 2, 0]
-        variances = np.asarray(np.linalg.inv(normal)[:, 2, 2], dtype=np.float64)
-        statistic = float((found**2 / variances).mean())
-        shares = np.ones(unmixing.shape[0])
-        mean, spread = np.zeros(i.size), np.full(i.size, _EXACT)
-        if statistic > 1 + 2 * np.sqrt(2 / i.size):  # beyond two standard deviations of chance
-            shape = unmixing @ self.shape @ unmixing.T
-            mean, spread = _noise_prior(found, variances, shape[pairs], np.diag(shape)[i] * np.diag(shape)[j])
-            share = np.zeros((shares.size, shares.size))
-            share[pairs] = variances / (variances + spread + mean**2)
-            shares = (share + share.T).sum(axis=1) / (shares.size - 1)
-        normal[:, 2, 2] += 1 / spread
-        right[:, 2] += (mean - given) / spread
-        return shares, statistic
-
 
 def _noise_prior(found: Floats, variances: Floats, shape: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Mean sigma^2 shape_ij and variance omega^2 shape_ii shape_jj of N_ij, both hyperparameters by moments."""
@@ -244,7 +269,7 @@ def _normal_equations(
     scores: Scores,
     noise: Floats,
     own: Floats,
-    pairs: tuple[NDArray[np.intp], ...],
+    pairs: Pairs,
     n: float,
 ) -> tuple[Floats, Floats]:
     """Weighted least squares of every pair: (p, 3, 3) and (p, 3) for D_ij, D_ji and N_ij beyond `noise`.

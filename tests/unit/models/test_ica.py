@@ -487,6 +487,21 @@ def test_signals_are_told_from_independent_samples(n):
     assert "scores" in ICA(random_state=0).fit(sources @ mixing.T).diagnostics_.method
 
 
+@pytest.mark.parametrize("refine", ["auto", "likelihood"])
+@pytest.mark.parametrize("d", [3, 6])
+def test_signals_are_told_apart_by_the_times_at_which_they_are_loud(d, refine):
+    """Gaussian whenever they are loud, and often together: their loudness alone differs."""
+    rng = np.random.default_rng(0)
+    n, mixing = 20_000, rng.standard_normal((d, 3))
+    loudness = np.repeat(rng.gamma(0.5, size=(n // 200, 3)) * rng.gamma(1.0, size=(n // 200, 1)), 200, axis=0)
+    x = loudness * rng.standard_normal((n, 3)) @ mixing.T
+    x = x + 1e-3 * rng.standard_normal((n, d)) if d > 3 else x
+    ica = ICA(3, refine=refine, random_state=0).fit(x)
+    assert ica.diagnostics_.method.endswith("covariances of stretches")
+    plain = ICA(3, refine="least-squares", random_state=0).fit(x)
+    assert crosstalk(ica.components_, mixing) < min(5 / np.sqrt(n), 0.5 * crosstalk(plain.components_, mixing))
+
+
 def test_sources_that_are_loud_together_are_separated_by_the_orthogonal_fit():
     """A common volatility: uncorrelated, not independent, so that the fourth cumulant has terms that fit no model."""
     rng = np.random.default_rng(0)

@@ -58,7 +58,8 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         scores of the sources, consistent without noise or with isotropic noise (d > k). "auto": scores as well, in a
         form that no Gaussian noise biases, together with the least-squares fit where that is the more certain. For
         signals (samples that depend on their neighbours) and sources that are loud together both use fixed functions
-        and orthogonal components, for signals blended with the least-squares fit by what sampling error explains.
+        and orthogonal components, for signals blended with the least-squares fit by what sampling error explains; then
+        signals whose loudness changes are told apart by the covariances of stretches of time.
     estimate : {"inverse", "sinr"}
         What `transform` gives: ``components_``, the pseudoinverse of the mixing, free of crosstalk; or
         ``sinr_components_``, which trade crosstalk for noise at the best signal-to-interference-and-noise ratio.

@@ -14,8 +14,9 @@ from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentError
 from odeco.models.ica.whitening import Whitening, too_many
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
-from odeco.refinement.ica_likelihood import likelihood_rotation, representative, shrink
-from odeco.refinement.ica_pairs import Anchor, separate
+from odeco.refinement.ica_likelihood import crosstalk_variances, likelihood_rotation, representative, shrink
+from odeco.refinement.ica_pairs import Anchor, Separation, separate
+from odeco.refinement.ica_stretches import separate_signals
 from odeco.tensors import ExplicitTensor, SymmetricTensor, rank_one_sum
 from odeco.whitening import Whitener, whiten_fourth
 
@@ -120,10 +121,12 @@ def solve(
             refined = _by_scores(task, task.rows, basis, refined, fit, refine, max_iter, tol)
         elif task.rows is not None and orthogonal:
             refined = _by_rotation(task, task.rows, start.eigenvectors, refined, fit, max_iter, tol)
-        elif refine == "likelihood":
+        if task.rows is not None and task.signals:
+            refined = _by_stretches(task, task.rows, basis, refined, refine, max_iter, tol)
+        elif refine == "likelihood" and (task.rows is None or (dependent and not orthogonal)):
             advice = (
-                "refine='likelihood' needs the samples in memory and, for signals, isotropic noise or as many sources "
-                "as the data have dimensions: the moment estimate is given.",
+                "refine='likelihood' needs the samples in memory and, for sources that are loud together, isotropic "
+                "noise or as many sources as the data have dimensions: the moment estimate is given.",
             )
     solution = _scaled(task, core, basis, refined)
     # Sources without a shape never settle; under unknown noise the cumulants hold those that do not.
@@ -199,13 +202,11 @@ def _by_scores(
     tol: float,
 ) -> Refined:
     """Efficient separation of independent samples, noise known, unknown or (by `refine`) taken to be absent."""
-    noise, anchor, vectors = task.whitening.noise, None, basis @ refined.vectors
-    if noise is None and refine == "likelihood":
-        noise = np.zeros((rows.shape[0],) * 2)
+    anchor, vectors = None, basis @ refined.vectors
     if fit is not None:
         sample = representative(rows, task.weights)
         anchor = Anchor(vectors, direction_variances(vectors, *sample, task.n_samples))
-    shape = task.whitening.isotropic
+    noise, shape = _assumed_noise(task, refine), task.whitening.isotropic
     found = separate(
         rows, task.weights, vectors, task.n_samples, noise=noise, shape=shape, anchor=anchor, n_iter=n_iter, tol=tol
     )
@@ -213,14 +214,42 @@ def _by_scores(
         word = "scores without noise" if task.whitening.noise is None else "scores with the noise taken out"
     else:
         word = "scores, noise negligible" if found.negligible else "scores that noise does not bias"
-    noiseless = found.negligible and task.whitening.noise is None and task.whitening.rank == task.n_components
-    after = refined.then(basis.T @ found.vectors, found.n_iter, word)
+    return _after(task, refined, basis, found, word, noise)
+
+
+def _by_stretches(
+    task: Task, rows: Rows, basis: Floats, refined: Refined, refine: str, n_iter: int, tol: float
+) -> Refined:
+    """Signals by the covariances of stretches of time, from what was found without the order of the samples."""
+    noise, vectors = _assumed_noise(task, refine), basis @ refined.vectors
+    variances = crosstalk_variances(*representative(rows, task.weights), vectors, noise) / task.n_samples
+    found = separate_signals(
+        rows,
+        task.weights,
+        Anchor(vectors, variances),
+        noise=noise,
+        shape=task.whitening.isotropic,
+        n_iter=n_iter,
+        tol=_FINER * tol,
+    )
+    return refined if found is None else _after(task, refined, basis, found, "covariances of stretches", noise)
+
+
+def _assumed_noise(task: Task, refine: str) -> Floats | None:
+    """Its covariance in the whitened samples: as known, none for the likelihood, else None for unknown."""
+    if task.whitening.noise is None and refine == "likelihood":
+        return np.zeros((task.tensor.dimension,) * 2)
+    return task.whitening.noise
+
+
+def _after(task: Task, refined: Refined, basis: Floats, found: Separation, word: str, noise: Floats | None) -> Refined:
+    """A separation of pairs as the last stage."""
     return replace(
-        after,
+        refined.then(basis.T @ found.vectors, found.n_iter, word),
         settled=found.converged,
-        shares=None if fit is None else found.shares,
+        shares=found.shares if noise is None else None,
         noise_statistic=found.noise_statistic,
-        noiseless=noiseless,
+        noiseless=found.negligible and task.whitening.noise is None and task.whitening.rank == task.n_components,
     )
 
 
