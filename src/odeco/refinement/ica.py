@@ -175,7 +175,7 @@ class _NormalMatrix:
     def _matrix(self) -> Floats:
         """The matrix itself, unknowns in the order of the components."""
         k, r = self.vectors.shape
-        matrix = np.einsum("ij,aj,bi->iajb", self.squares, self.vectors, self.vectors)
+        matrix = self.squares[:, None, :, None] * self.vectors[:, :, None] * self.vectors.T[:, None, None]
         axes = np.arange(k)
         matrix[:, axes, :, axes] += self.cubes
         flat = matrix.reshape(k * r, k * r)
@@ -210,17 +210,19 @@ def _turn(tensor: ExplicitTensor, signs: Floats, vectors: Floats, which: int) ->
 
     It starts from the leading eigenmatrix of what the other components leave, T as an (n^2, n^2) matrix.
     """
+    from scipy.linalg import eigh
+
     n = tensor.dimension
     others = np.delete(np.arange(signs.size), which)
     left = tensor.array - rank_one_sum(signs[others], vectors[:, others], 4)
     left = -signs[which] * left.reshape(n * n, n * n)
-    eigenvalues, eigenmatrices = np.linalg.eigh(left)
-    top = eigenmatrices[:, -1].reshape(n, n)
+    largest, leading = eigh(left, subset_by_index=[n * n - 1, n * n - 1], check_finite=False)
+    top = leading.reshape(n, n)
     inner_values, inner = np.linalg.eigh((top + top.T) / 2)
     u = inner[:, np.argmax(np.abs(inner_values))]
     cube = left.reshape((n,) * 4)
     for _ in range(5):  # shifted power steps
-        u = cube @ u @ u @ u + abs(eigenvalues[-1]) * u
+        u = cube @ u @ u @ u + abs(largest[0]) * u
         u /= np.linalg.norm(u)
     value = max(float(u @ (cube @ u @ u @ u)), 1e-3)
     turned, replaced = signs.copy(), vectors.copy()

@@ -122,13 +122,12 @@ def fit_scores(counts: Counts, correlation: Floats, n_samples: float) -> Scores:
     for half in (0, 1):
         # An empty grid has no unique spline; a mass of 1e-14 is nothing and makes it one.
         smoothing_splines(nodes[1 - half] + 1e-14, right[1 - half], _PENALTIES / _STEP**3, tables[half])
-    differences = np.diff(tables, axis=3) / _STEP
-    inner = cells[:, None, :, :-1]
-    slope = np.einsum("hlic,hmic->li", differences, inner) / 2
-    roughness = np.einsum("hlic,hlic,hmic->li", differences, differences, inner) / 2 - slope**2
+    steps = tables[:, :, :, 1:] - tables[:, :, :, :-1]
+    inner = cells[:, :, :-1] / (2 * _STEP)
+    slope = np.einsum("hlic,hic->li", steps, inner)
+    roughness = np.einsum("hlic,hlic,hic->li", steps, steps, inner) / _STEP - slope**2
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares, _ = _variance(tables, nodes)
-        contrast, sensitivity = _variance(_GRID - tables / slope[:, :, None], nodes)
+        squares, contrast, sensitivity = _variances(tables, nodes, slope)
         sensitivity = sensitivity - 2 * np.sqrt((contrast + roughness / slope**2) / n_samples)
         spread = correlation * roughness
         risk = (squares + spread) * (contrast + spread / slope**2) / (slope * sensitivity) ** 2
@@ -143,9 +142,16 @@ def fit_scores(counts: Counts, correlation: Floats, n_samples: float) -> Scores:
     return Scores(both, np.stack([slope[best, every], *higher]), roughness[best, every])
 
 
-def _variance(tables: Floats, nodes: Floats) -> tuple[Floats, Floats]:
-    """Variance of functions (2, levels, k, cells) and their covariance with the outputs, both (levels, k)."""
+def _variances(tables: Floats, nodes: Floats, slope: Floats) -> tuple[Floats, Floats, Floats]:
+    """Variances of functions phi (2, levels, k, cells) and of g = y - phi / slope, and E[y g], all (levels, k).
+
+    The moments of g follow from those of phi: an array of its values costs more than all the rest.
+    """
     mean = np.einsum("hlic,hic->hli", tables, nodes)
     square = np.einsum("hlic,hlic,hic->hli", tables, tables, nodes)
     cross = np.einsum("hlic,hic->hli", tables, nodes * _GRID)
-    return (square - mean**2).mean(axis=0), cross.mean(axis=0)
+    centre, second = nodes @ _GRID, nodes @ _GRID**2
+    variance = square - mean**2
+    covariance = cross - mean * centre[:, None]
+    contrast = (second - centre**2)[:, None] - 2 * covariance / slope + variance / slope**2
+    return variance.mean(axis=0), np.maximum(contrast.mean(axis=0), 0.0), (second[:, None] - cross / slope).mean(axis=0)
