@@ -91,10 +91,14 @@ class Landscape(ABC, Generic[State]):
 
 @dataclass(frozen=True, eq=False)
 class Candidate(Generic[State]):
-    """A start, of any number of components, made when it is asked for; None where it cannot be made."""
+    """A start, of any number of components, made when it is asked for; None where it cannot be made.
+
+    `chance`: whether another seed would make another one.
+    """
 
     name: str
     make: Callable[[], State | None] = field(repr=False)
+    chance: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,15 @@ EFFORTS = {
         screen_steps=40, climb_steps=200, n_finalists=6, patience=6, most_moves=30, n_field=20, tol=1e-6
     ),
 }
+
+
+def check_effort(effort: object) -> None:
+    """Raise for an `effort` that there is not."""
+    names = ("quick", *EFFORTS)
+    if effort not in names:
+        raise ValueError(f"effort must be one of {', '.join(map(repr, sorted(names)))}, got {effort!r}.")
+
+
 # Log-likelihoods per sample that differ by less are those of one optimum.
 TIE = 1e-3
 # Where finalists end further apart than this, the answer hangs on luck.
@@ -148,11 +161,16 @@ DEAD = 0.1
 class Outcome(Generic[State]):
     """A candidate at the end of its way; `moves` of its moves were kept."""
 
-    name: str
+    candidate: Candidate[State]
     state: State = field(repr=False)
     value: float
     degenerate: bool = False
     moves: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the candidate."""
+        return self.candidate.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +245,7 @@ def _search(
         state = candidate.make()
         if state is not None:
             resized = resize(landscape, state, k, effort, rng, seen)
-            screened.append(_climbed(landscape, candidate.name, resized, effort.screen_steps, effort))
+            screened.append(_climbed(landscape, candidate, resized, effort.screen_steps, effort))
     if not screened:
         raise ValueError("there is no candidate to start from.")
     ranked = rank(screened)
@@ -319,10 +337,15 @@ POWERS = 8
 
 
 def _climbed(
-    landscape: Landscape[State], name: str, state: State, n_steps: int, effort: Effort, moves: int = 0
+    landscape: Landscape[State],
+    candidate: Candidate[State],
+    state: State,
+    n_steps: int,
+    effort: Effort,
+    moves: int = 0,
 ) -> Outcome[State]:
     state, value = landscape.climb(state, n_steps, effort.tol)
-    return Outcome(name, state, value, landscape.degenerate(state), moves)
+    return Outcome(candidate, state, value, landscape.degenerate(state), moves)
 
 
 def _apart(ranked: list[Outcome[State]], n: int) -> list[Outcome[State]]:
@@ -347,7 +370,7 @@ def _moved(
 
     Larger by splitting every component, or, every other time in vain, by new ones on rows that fit worst.
     """
-    best = _climbed(landscape, outcome.name, outcome.state, effort.climb_steps, effort)
+    best = _climbed(landscape, outcome.candidate, outcome.state, effort.climb_steps, effort)
     in_vain, n_tried = 0, 0
     while in_vain < effort.patience and n_tried < effort.most_moves and k > 1:
         n_tried += 1
@@ -356,7 +379,7 @@ def _moved(
         else:
             larger = landscape.split(best.state, rng, POWERS if in_vain == 0 else 1)
         resized = resize(landscape, larger, k, effort, rng, seen)
-        rival = _climbed(landscape, best.name, resized, effort.climb_steps, effort, best.moves + 1)
+        rival = _climbed(landscape, best.candidate, resized, effort.climb_steps, effort, best.moves + 1)
         better = rival.value > best.value + effort.tol and (best.degenerate or not rival.degenerate)
         best, in_vain = (rival, 0) if better else (best, in_vain + 1)
     return best
@@ -373,13 +396,13 @@ def finish(found: Found[State], rows: Climbable[State], n_steps: int) -> Found[S
 
 
 def said_of(found: Found[Any], k: int) -> tuple[str, ...]:
-    """What is worth a warning: components that explain nothing, and an optimum that one candidate alone has found."""
+    """What is worth a warning: components that explain nothing, and an optimum found by chance, and once."""
     if found.idle:
         return (
             f"{found.idle} of {k} components explain next to nothing: the likelihood loses less without them than "
             f"chance gains. Lower n_components to {k - found.idle}, or use more samples.",
         )
-    if found.spread <= APART:
+    if found.spread <= APART or not found.best.candidate.chance:
         return ()
     return (
         f"the best optimum was found from {found.replicated} of {len(found.outcomes)} starts; the next best, from "

@@ -8,6 +8,7 @@ from odeco.fitting.card import Option
 
 MAX_ITER = Option("max_iter", int, "Steps of the refinement at most.", least=1)
 TOL = Option("tol", float, "Gain per step below which the refinement stops.", least=0)
+EFFORT = Option("effort", str, "How long to look for a start.", choices=("auto", "quick", "thorough"))
 SMOOTHING = Option("smoothing", float, "Pseudo-count of what was never seen.", least=0)
 
 

@@ -133,8 +133,8 @@ def test_pairs_are_disjoint_and_cheapest_first() -> None:
     assert np.isinf(np.diag(found)).all()
 
 
-def outcome(name: str, value: float, degenerate: bool = False) -> Outcome[None]:
-    return Outcome(name, None, value, degenerate)
+def outcome(name: str, value: float, degenerate: bool = False, *, chance: bool = False) -> Outcome[None]:
+    return Outcome(Candidate(name, lambda: None, chance), None, value, degenerate)
 
 
 def test_spikes_come_last_and_ties_keep_their_order() -> None:
@@ -169,6 +169,15 @@ def test_the_number_of_components_is_suggested_whatever_was_asked_for(asked: int
     assert found.idle == {2: 0, 5: 0, 9: 4}[asked]
     said = said_of(found, asked)
     assert (len(said) == 1 and "Lower n_components to 5" in said[0]) == (asked == 9)
+
+
+def test_an_optimum_found_once_is_announced_where_it_was_found_by_chance() -> None:
+    def said(best: Outcome[None], second: float) -> tuple[str, ...]:
+        return said_of(Found((best, outcome("b", second)), 2), 3)
+
+    assert "found from 1 of 2 starts; the next best, from 'b', is 0.5" in said(outcome("a", 1.0, chance=True), 0.5)[0]
+    assert said(outcome("a", 1.0, chance=True), 0.995) == ()
+    assert said(outcome("moments", 1.0), 0.5) == ()
 
 
 def test_no_candidate_is_an_error(five_clusters: np.ndarray) -> None:

@@ -79,4 +79,4 @@ def test_a_stuck_start_is_moved_free(documents) -> None:
 
     assert largest(stuck) > 0.5
     assert largest(found.best.state) < 0.25  # 60 documents of 40 words over 30 words: 0.1 to 0.15 found
-    assert found.best.value > value + 0.1
+    assert found.best.value > value + 0.1 / 40  # per word

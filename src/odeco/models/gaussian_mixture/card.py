@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odeco.fitting.card import ByOption, Card, Stored, shapes
-from odeco.models.card_parts import COVARIANCES, MAX_ITER, MIXTURE, TOL, covariance, refine
+from odeco.models.card_parts import COVARIANCES, EFFORT, MAX_ITER, MIXTURE, TOL, covariance, refine
 from odeco.models.product_mixture.card import TABLES
 
 CARD = Card(
@@ -12,7 +12,7 @@ CARD = Card(
     "table",
     "component",
     "Clusters of measurements (a mixture of Gaussians).",
-    options=(covariance(*COVARIANCES), refine("em", "one-step"), MAX_ITER, TOL),
+    options=(covariance(*COVARIANCES), refine("em", "one-step"), EFFORT, MAX_ITER, TOL),
     examples=(
         "odeco fit gaussian-mixture penguins.csv -k 3 --covariance full --out penguins.odeco",
         "odeco fit gaussian-mixture embeddings.npy -k 20 --out clusters.odeco",

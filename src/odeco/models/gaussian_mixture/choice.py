@@ -118,7 +118,9 @@ def search_start(
     candidates: list[Candidate[GaussianParameters]] = []
     if theorem is not None:
         candidates.append(Candidate(theorem.name, lambda: sample.lower(theorem.parameters)))
-    candidates.append(Candidate("k-means++ of 2k clusters, merged", lambda: sample.clusters(2 * k, int(seeds[0]))))
+    candidates.append(
+        Candidate("k-means++ of 2k clusters, merged", lambda: sample.clusters(2 * k, int(seeds[0])), chance=True)
+    )
 
     def moments() -> GaussianParameters | None:
         try:
@@ -127,5 +129,5 @@ def search_start(
             return None
 
     candidates.append(Candidate("moments of 2k components, merged", moments))
-    candidates += [Candidate("k-means++", lambda seed=int(seed): sample.clusters(k, seed)) for seed in seeds[1:]]  # type: ignore[misc]
+    candidates += [Candidate("k-means++", lambda seed=int(seed): sample.clusters(k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
     return search(sample.landscape, candidates, k, effort, rng)

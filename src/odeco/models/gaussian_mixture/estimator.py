@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
-from odeco.fitting.candidates import EFFORTS
+from odeco.fitting.candidates import check_effort
 from odeco.fitting.estimator import vector_chunks
 from odeco.fitting.stream import StreamPlan
 from odeco.models.gaussian_mixture.data import SPHERICAL, Options
@@ -195,7 +195,7 @@ class GaussianMixture(MixtureEstimator):
         check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
         check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
-        check_choice("effort", self.effort, ("quick", *EFFORTS))
+        check_effort(self.effort)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
         check_number("variance_floor", self.variance_floor)

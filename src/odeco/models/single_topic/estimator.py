@@ -13,12 +13,15 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState
+from odeco.fitting.candidates import EFFORTS, check_effort
+from odeco.fitting.estimator import Found
 from odeco.models.lazy import by_rows
+from odeco.models.single_topic.choice import SearchedRefinement, is_trusted, search_topics
 from odeco.models.topics.estimator import TopicEstimator
+from odeco.models.topics.fallback import documents_as_topics
 from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.theorem import TopicEstimate, topics_at
-from odeco.refinement.multinomial_mixture import MixtureRefinement, log_joint, refine_multinomial_mixture
-from odeco.sources import Source
+from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, log_joint, refine_multinomial_mixture
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +39,9 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     refine : {"auto", "em", "one-step", None}
         What polishes the moment estimate: "auto" and "em" run EM to convergence, "one-step" takes a single EM step,
         None keeps the paper's pure estimate.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     smoothing : float
         Pseudo-count of each word in each topic during EM: keeps unseen words possible.
     max_iter : int
@@ -73,6 +79,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         n_components: int = 10,
         *,
         refine: str | None = "auto",
+        effort: str = "auto",
         smoothing: float = 0.01,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -85,6 +92,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     ) -> None:
         self.n_components = n_components
         self.refine = refine
+        self.effort = effort
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -100,17 +108,28 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         estimate = topics_at(moments.basis, 0.0, rng, self._decomposer())
         return replace(estimate, details={"weights_total": estimate.raw_total})
 
-    def _polish(
-        self, source: Source, topics: Floats, estimate: TopicEstimate | None, rng: np.random.Generator
-    ) -> MixtureRefinement:
-        return refine_multinomial_mixture(
-            source,
-            np.full(self.n_components, 1.0 / self.n_components) if estimate is None else estimate.weights,
-            topics,
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_effort(self.effort)
+
+    def _refine(self, found: Found, rng: np.random.Generator) -> SearchedRefinement:
+        k, estimate = self.n_components, found.estimate
+        start = None if estimate is None else Mixture(estimate.weights, estimate.topics)
+        searched = None
+        if k > 1 and self.refine != "one-step" and self.effort != "quick" and not is_trusted(found, k):
+            searched = search_topics(found.rows, start, k, self.smoothing, EFFORTS[self.effort], rng)
+            start = searched.best.state
+        elif start is None:
+            start = Mixture(np.full(k, 1 / k), documents_as_topics(found.rows, k, rng))
+        done = refine_multinomial_mixture(
+            found.rows,
+            start.weights,
+            start.topics,
             smoothing=self.smoothing,
             max_iter=1 if self.refine == "one-step" else self.max_iter,
             tol=self.tol,
         )
+        return SearchedRefinement(done.weights, done.topics, done.trace, searched)
 
     def _learn(self, estimate: TopicEstimate | None, refined: MixtureRefinement | None) -> None:
         if refined is not None:

@@ -21,7 +21,7 @@ _DIRECTIONS, _ENTRIES = 40, 2**22
 
 @dataclass(frozen=True, eq=False)
 class DocumentLandscape(Landscape[Mixture]):
-    """Counts (n, d) in memory."""
+    """Counts (n, d) in memory. Log-likelihoods are per word: documents differ in length."""
 
     counts: sparse.csr_array = field(repr=False)
     weights: Floats | None = field(repr=False)
@@ -37,9 +37,15 @@ class DocumentLandscape(Landscape[Mixture]):
         basis = np.linalg.qr(roots.T @ (roots @ np.random.default_rng(0).standard_normal((roots.shape[1], width))))[0]
         return np.asarray(roots @ np.linalg.qr(roots.T @ (roots @ basis))[0])
 
-    @property
+    @cached_property
     def weight(self) -> float:
-        return float(self.counts.shape[0] if self.weights is None else self.weights.sum())
+        lengths = np.asarray(self.counts.sum(axis=1), dtype=np.float64).ravel()
+        return float(lengths.sum() if self.weights is None else self.weights @ lengths)
+
+    @cached_property
+    def length(self) -> float:
+        """Words of a document, on average."""
+        return self.weight / float(self.counts.shape[0] if self.weights is None else self.weights.sum())
 
     def size(self, state: Mixture) -> int:
         return state.weights.size
@@ -55,9 +61,9 @@ class DocumentLandscape(Landscape[Mixture]):
             sample_weight=self.weights,
             smoothing=self.smoothing,
             max_iter=n_steps,
-            tol=tol,
+            tol=tol * self.length,
         )
-        return Mixture(done.weights, done.topics), float(done.trace.best)
+        return Mixture(done.weights, done.topics), float(done.trace.best) / self.length
 
     def posterior(self, state: Mixture) -> tuple[Floats, Floats]:
         shares, densities = posterior(self.counts, state.weights, state.topics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from odeco.diagnostics import Diagnostics
+from odeco.fitting.candidates import said_of
 from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.fitting.rows import check_width, take_names
@@ -157,18 +159,25 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
 
     def _conclude(self, found: Found, refined: Any) -> Diagnostics:
         self._learn(found.estimate, refined)
-        if found.estimate is None:
-            why = f"the moments could not be used ({found.error})"
-            text = f"{why} The refinement started from documents: try other seeds."
-            method, details = f"documents as topics, then {self._steps_taken()}", {"refinement": refined.trace}
-            return without_moments(self.n_components, method, [text], details)
         if found.rows is None:
             return describe(found, "moments, one pass", {"n_documents": self._stream.n})
-        details = {"word_scale": found.moments.word_scale}
+        searched = getattr(refined, "searched", None)  # of a model that compares several starts
+        details = {} if searched is None else searched.details()
+        advice = () if searched is None else said_of(searched, self.n_components)
+        if found.estimate is None:
+            why = f"the moments could not be used ({found.error})"
+            if searched is None:
+                advice = (f"{why} The refinement started from documents: try other seeds.",)
+            name = "documents as topics" if searched is None else searched.best.name
+            details |= {"refinement": refined.trace, "moments": why}
+            return without_moments(self.n_components, f"{name}, then {self._steps_taken()}", list(advice), details)
+        details["word_scale"] = found.moments.word_scale
         if refined is None:
             return describe(found, "moments", details)
-        method, details["refinement"] = f"moments, then {self._steps_taken()}", refined.trace
-        return describe(found, method, details, refined=True)
+        name = "moments" if searched is None else searched.best.name
+        details["refinement"] = refined.trace
+        report = describe(found, f"{name}, then {self._steps_taken()}", details, refined=True)
+        return replace(report, advice=(*report.advice, *advice))
 
     @abstractmethod
     def _learn(self, estimate: TopicEstimate | None, refined: Any) -> None:

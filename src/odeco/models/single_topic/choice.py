@@ -1,0 +1,94 @@
+"""Which start EM goes on from: the theorem's topics where they can be trusted, the best of a search elsewhere."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.fitting.candidates import Candidate, Effort, Found, finish, search
+from odeco.fitting.estimator import Found as Estimated
+from odeco.models.single_topic.landscape import DocumentLandscape
+from odeco.models.topics.fallback import documents_as_topics
+from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, refine_multinomial_mixture
+from odeco.sources import Batch, Source, as_source
+
+Floats = NDArray[np.float64]
+
+# Documents that candidates are compared on, and steps on all of them before finalists are compared again.
+SAMPLE, _FINAL_STEPS = 4000, 5
+_LLOYD = 10  # iterations of k-means: EM goes on from there
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedRefinement(MixtureRefinement):
+    """A refinement, and the search that found its start, where there was one."""
+
+    searched: Found[Mixture] | None = field(default=None, repr=False)
+
+
+def is_trusted(found: Estimated, k: int) -> bool:
+    """Whether the theorem's topics need no rival: the documents show just k of them."""
+    if found.estimate is None or not found.estimate.decomposition.status.ok:
+        return False
+    return bool(found.moments.basis.suggested_components == k)
+
+
+@dataclass(frozen=True, eq=False)
+class _All:
+    """All documents, to be climbed."""
+
+    source: Source = field(repr=False)
+    smoothing: float
+    length: float
+
+    def climb(self, state: Mixture, n_steps: int, tol: float) -> tuple[Mixture, float]:
+        done = refine_multinomial_mixture(
+            self.source,
+            state.weights,
+            state.topics,
+            smoothing=self.smoothing,
+            max_iter=n_steps,
+            tol=tol * self.length,
+        )
+        return Mixture(done.weights, done.topics), float(done.trace.best) / self.length
+
+
+def search_topics(
+    source: Source, theorem: Mixture | None, k: int, smoothing: float, effort: Effort, rng: np.random.Generator
+) -> Found[Mixture]:
+    """The best of the theorem's topics, of clusters of documents, 2k of them merged or k, and of single documents."""
+    batch = source.sample(SAMPLE)
+    land = DocumentLandscape(batch.counts, batch.weights, smoothing)
+    seeds = rng.integers(2**31 - 1, size=effort.n_field + 1)
+    candidates = [] if theorem is None else [Candidate("moments", lambda: theorem)]
+    candidates += [
+        Candidate("k-means++ of 2k clusters, merged", lambda: _clusters(land, 2 * k, int(seeds[0])), chance=True),
+        Candidate("documents as topics", lambda: _documents(batch, k, rng), chance=True),
+    ]
+    candidates += [Candidate("k-means++", lambda seed=int(seed): _clusters(land, k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
+    found = search(land, candidates, k, effort, rng)
+    found = replace(found, suggested=None, idle=0)  # of so many words BIC knows nothing: the spectrum tells the number
+    return found if len(batch) < SAMPLE else finish(found, _All(source, smoothing, land.length), _FINAL_STEPS)
+
+
+def _clusters(land: DocumentLandscape, n_clusters: int, seed: int) -> Mixture:
+    """Clusters of documents by Hellinger distance."""
+    from sklearn.cluster import KMeans
+
+    n = len(land.features)
+    n_clusters = max(1, min(n_clusters, n // 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct documents than clusters: EM copes with empty ones
+        means = KMeans(n_clusters, n_init=1, max_iter=_LLOYD, random_state=seed)
+        labels = means.fit(land.features, sample_weight=land.weights).labels_
+    shares = np.zeros((n_clusters, n))
+    shares[labels, np.arange(n)] = 1.0 if land.weights is None else land.weights
+    return land.of_shares(shares)
+
+
+def _documents(batch: Batch, k: int, rng: np.random.Generator) -> Mixture:
+    topics = documents_as_topics(as_source([(batch.counts, batch.row_weights())]), k, rng)
+    return Mixture(np.full(k, 1 / k), topics)
