@@ -1,4 +1,4 @@
-"""What the scikit-learn shells of all mixtures share: posteriors, scores, criteria, draws, checks of options."""
+"""What the scikit-learn shells of all mixtures share: posteriors, scores, criteria, draws, rows of numbers."""
 
 from __future__ import annotations
 

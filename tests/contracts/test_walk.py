@@ -1,0 +1,18 @@
+"""The walk of every model in docs/design.md is that of the tree."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_is_what_the_script_writes():
+    spec = importlib.util.spec_from_file_location("walk", DOCS / "walk.py")
+    walk = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(walk)
+    text = (DOCS / "design.md").read_text(encoding="utf-8")
+    assert text == walk.page(text), "run python docs/walk.py"
+    for name in ("LatentDirichletAllocation", "ICA"):  # the script does see the tree
+        assert f"| passes | `_passes` in {walk._file(getattr(walk.odeco, name)._passes)}" in text
