@@ -229,6 +229,14 @@ _RULES: tuple[Callable[[Diagnostics], Reason | None], ...] = (
 )
 
 
+def without_moments(n_components: int, method: str, advice: tuple[str, ...], details: Mapping[str, Any]) -> Diagnostics:
+    """The report on a fit that could not use the moments."""
+    nothing = float("nan")
+    return Diagnostics(
+        n_components, np.empty(0), nothing, nothing, nothing, method=method, advice=advice, details=details
+    )
+
+
 def warn_all(diagnostics: Diagnostics) -> Diagnostics:
     """Raise what is worth a `MomentWarning`, pointing to the caller's line; returns the diagnostics."""
     level = _levels_of_our_own()

@@ -130,7 +130,7 @@ def test_bad_data():
         word_range(np.ones((3, 4)), 5)
     with pytest.raises(ValueError, match="no document has 2 words"):
         word_range(np.eye(4), 1)
-    with pytest.raises(ValueError, match="3 passes"):
+    with pytest.raises(ValueError, match="2 passes"):
         word_range(iter([documents(n=50)]), 1)
 
 

@@ -92,16 +92,22 @@ class MomentEstimator:
         """What the paper reads from the moments, and nothing else; MomentError where they do not determine it."""
 
     def _refine(self, found: Found, rng: Any) -> Any:
-        """The refined parameters, from the theorem's estimate or, where there is none, from another start."""
-        raise found.error or NotImplementedError(f"{type(self).__name__} has no refinement.")
+        """The refined parameters, from the theorem's estimate or, where there is none, from another start.
+
+        A model without a refinement stays with the estimate.
+        """
+        if found.error is not None:
+            raise found.error
+        return None
 
     @abstractmethod
     def _conclude(self, found: Found, refined: Any) -> Diagnostics:
         """Set the learned attributes, from what was refined or, where that is None, from the estimate; a report."""
 
     def _wait(self, found: Found, rng: Any) -> Diagnostics:
-        """Placeholders for a stream that does not determine the model yet, and words that say so."""
-        raise found.error or MomentError("the samples so far do not determine the model.")
+        """Placeholders for a stream that does not determine the model yet, and words that say so; or the error."""
+        assert found.error is not None
+        raise found.error
 
     def _warns(self) -> bool:
         """Whether the estimate of a stream warns: not as long as its first samples are waited for."""

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from odeco.kernels.threads import single_threaded_blas
+from odeco.sources.base import require_passes
 from odeco.sources.partitions import Partitioned
 
 Result = TypeVar("Result")
@@ -45,6 +46,7 @@ def run_passes(passes: Passes[Result], source: Any) -> Result:
     """Fill whatever the generator asks for with the rows of the source; what it returns in the end."""
     later: Later | None = None
     answer: Any = None
+    n_passes = 0
     with ExitStack() as stack:
         while True:
             try:
@@ -55,13 +57,16 @@ def run_passes(passes: Passes[Result], source: Any) -> Result:
                 later = later or stack.enter_context(_beside(source))
                 answer = later(asked.work)
             else:
+                n_passes += 1
+                require_passes(source, n_passes)
                 answer = fill(asked, source)
 
 
 def fill(asked: Any, source: Any) -> Any:
     """One pass: sums with all rows of the source added."""
     if isinstance(asked, Mapped):
-        return fill(asked.sums, source.map(asked.function))
+        rows = source.map(asked.function) if hasattr(source, "map") else map(asked.function, source)
+        return fill(asked.sums, rows)
     return asked.update_all(source)
 
 

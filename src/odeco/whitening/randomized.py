@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from odeco._random import RandomState, as_generator
 from odeco.moments import FrequenciesAndPairs, WordFrequencies, WordPairs
 from odeco.moments.passes import Passes, run_passes
-from odeco.sources import as_source, require_passes
+from odeco.sources import as_source
 from odeco.whitening.whitener import Whitener, check_n_components, check_spectrum
 
 Array = NDArray[np.float64]
@@ -84,8 +84,16 @@ class WordRange:
         return self.scale[:, None] * self.directions(n_directions)
 
 
-def word_range(
-    X: Any,
+def word_range(X: Any, n_components: int, **options: Any) -> WordRange:
+    """Leading directions of the word pairs of X, anything `odeco.sources.as_source` takes: `range_passes` made over it,
+    with the same options.
+    """
+    source = as_source(X)
+    return run_passes(range_passes(source.n_features, n_components, **options), source)
+
+
+def range_passes(
+    n_features: int,
     n_components: int,
     *,
     word_scale: float | Callable[[], float] = 0.5,
@@ -93,8 +101,8 @@ def word_range(
     n_products: int = 3,
     dtype: DTypeLike = np.float32,
     random_state: RandomState = None,
-) -> WordRange:
-    """Find the leading directions of word pairs, scaled by word frequency.
+) -> Passes[WordRange]:
+    """The passes that find the leading directions of word pairs, scaled by word frequency.
 
     Block Krylov: each product of M2 with ``n_components + n_oversamples`` vectors is one pass; all blocks after the
     first, random one stay in the space, about ``(n_products - 1) * (n_components + n_oversamples)`` directions.
@@ -104,7 +112,8 @@ def word_range(
 
     Parameters
     ----------
-    X : Source or anything `odeco.sources.as_source` takes
+    n_features : int
+        Words d of the source that the passes are run on.
     n_components : int
     word_scale : float or callable
         s: words are scaled by about ``M1 ** -s`` on both sides before the directions are found. 0 is the paper's
@@ -118,37 +127,11 @@ def word_range(
         Of the products over the data.
     random_state : int, Generator, RandomState or None
     """
-    source = as_source(X)
-    exact = _is_exact(source.n_features, n_components + n_oversamples, n_products)
-    require_passes(source, 1 if exact else n_products)
-    passes = range_passes(
-        source.n_features,
-        n_components,
-        word_scale=word_scale,
-        n_oversamples=n_oversamples,
-        n_products=n_products,
-        dtype=dtype,
-        random_state=random_state,
-    )
-    return run_passes(passes, source)
-
-
-def range_passes(
-    n_features: int,
-    n_components: int,
-    *,
-    word_scale: float | Callable[[], float] = 0.5,
-    n_oversamples: int = 10,
-    n_products: int = 3,
-    dtype: DTypeLike = np.float32,
-    random_state: RandomState = None,
-) -> Passes[WordRange]:
-    """The passes of `word_range`, for whatever source of `n_features` words they are run on."""
     d = n_features
     check_n_components(n_components, d)
     _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
     width = min(n_components + n_oversamples, d)
-    exact = _is_exact(d, width, n_products)
+    exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
     work = np.dtype(np.float64 if exact else dtype)
     start = np.eye(d) if exact else as_generator(random_state).standard_normal((d, width))
     first = yield FrequenciesAndPairs(start.astype(work))
@@ -158,11 +141,6 @@ def range_passes(
     spectrum, rotation = _ritz(space, images)
     n_passes, eps = 1 if exact else n_products, float(np.finfo(work).eps)
     return WordRange(first.frequencies, scale, space, images, rotation, spectrum, n_passes, eps)
-
-
-def _is_exact(n_features: int, width: int, n_products: int) -> bool:
-    """Whether the whole matrix of pairs is formed: it is small, or no larger than the space of directions."""
-    return n_features <= max(_SMALL_VOCABULARY, min(width, n_features) * (n_products - 1))
 
 
 def whiten_words(X: Any, n_components: int, **options: Any) -> Whitener:

@@ -83,7 +83,8 @@ def test_threads_share_the_batches_of_sums_that_allow_it(threads, monkeypatch):
     assert found.shift is shift  # not a copy for every thread
 
 
-def test_some_of_the_rows():
+@pytest.mark.parametrize("wrapped", [lambda rows: rows, out_of_core], ids=["memory", "out of core"])
+def test_some_of_the_rows(wrapped):
     def passes():
         some = yield Mapped(Total(), lambda batch: DenseBatch(batch.rows[::2]))
         doubled = yield from mapped(more(), lambda batch: DenseBatch(2 * batch.rows))
@@ -94,7 +95,7 @@ def test_some_of_the_rows():
         some = yield Mapped(Total(), lambda batch: DenseBatch(batch.rows[::2]))
         return whole.total, some.total
 
-    some, (whole, both) = run_passes(passes(), as_dense_source(out_of_core(ROWS)))
+    some, (whole, both) = run_passes(passes(), as_dense_source(wrapped(ROWS)))
     np.testing.assert_allclose(some, ROWS[::2].sum(axis=0))
     np.testing.assert_allclose(whole, 2 * ROWS.sum(axis=0))
     np.testing.assert_allclose(both, 2 * ROWS[::2].sum(axis=0))
@@ -167,6 +168,17 @@ def test_errors_go_to_the_caller_and_leave_nothing_open():
         run_passes(asked, as_dense_source(lambda: fails()))
     asked.close()
     assert closed == [True, True]
+
+
+def test_an_iterator_has_one_pass():
+    def passes(n):
+        for _ in range(n):
+            found = yield Total()
+        return found
+
+    np.testing.assert_allclose(run_passes(passes(1), as_dense_source(iter([ROWS]))).total, ROWS.sum(axis=0))
+    with pytest.raises(ValueError, match="2 passes over the data are needed, but an iterator can be read only once"):
+        run_passes(passes(2), as_dense_source(iter([ROWS])))
 
 
 def test_samples_of_counts_are_the_same_wherever_they_lie():

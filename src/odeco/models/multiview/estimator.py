@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco._random import RandomState, draw_counts
-from odeco.diagnostics import Diagnostics
+from odeco.diagnostics import Diagnostics, without_moments
 from odeco.exceptions import MomentError
 from odeco.fitting.estimator import Found
 from odeco.fitting.options import check_choice, check_enough, check_integer, check_number
@@ -202,7 +202,7 @@ class MultiViewMixture(MixtureEstimator):
             why = f"the moments could not be used ({found.error})"
             text = f"{why} EM started from k-means clusters: try other seeds."
             method = f"k-means clusters, then {refined.trace.n_iter} EM steps"
-            return _without_moments(self.n_components, method, (text,), {"refinement": trace})
+            return without_moments(self.n_components, method, (text,), {"refinement": trace})
         parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
         self._learn(parameters if refined is None else refined.parameters, model, look.kinds, trace)
         return self._describe(solution, clipped, trace, one_pass=found.rows is None)
@@ -215,7 +215,7 @@ class MultiViewMixture(MixtureEstimator):
         parameters, _ = within_range(np.full(k, 1 / k), means, look.columns.variances, model)
         self._learn(parameters, model, look.kinds, None)
         text = f"the samples so far do not determine the components yet: {found.error}"
-        return _without_moments(k, "none yet", (text,), {})
+        return without_moments(k, "none yet", (text,), {})
 
     def _learn(self, parameters: ViewParameters, model: ViewModel, kinds: ViewKinds, trace: Trace | None) -> None:
         parameters = parameters.ordered(np.argsort(-parameters.weights, kind="stable"))
@@ -327,11 +327,6 @@ def _view_details(solution: ViewSolution, k: int) -> dict[str, Any]:
         conditions.append(float(values[0] / values[-1]) if values[-1] > 0 else float("inf"))
         coherences.append(coherence(scaled) if values[0] > 0 else 1.0)
     return {"coherence": tuple(coherences), "view_conditions": tuple(conditions)}
-
-
-def _without_moments(k: int, method: str, advice: tuple[str, ...], details: dict[str, Any]) -> Diagnostics:
-    nothing = float("nan")
-    return Diagnostics(k, np.zeros(0), nothing, nothing, nothing, method=method, advice=advice, details=details)
 
 
 def _draw_words(

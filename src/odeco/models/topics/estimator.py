@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from odeco.diagnostics import Diagnostics
+from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import said_of
 from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer, check_number
@@ -170,7 +170,7 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
                 advice = (f"{why} The refinement started from documents: try other seeds.",)
             name = "documents as topics" if searched is None else searched.best.name
             details |= {"refinement": refined.trace, "moments": why}
-            return without_moments(self.n_components, f"{name}, then {self._steps_taken()}", list(advice), details)
+            return without_moments(self.n_components, f"{name}, then {self._steps_taken()}", advice, details)
         details["word_scale"] = found.moments.word_scale
         if refined is None:
             return describe(found, "moments", details)
@@ -199,7 +199,7 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
             self._placeholders(jitter / jitter.sum(axis=1, keepdims=True))
         n, error = self._stream.n, found.error
         text = f"the {n} documents so far do not determine the topics ({error}) Add more documents."
-        return without_moments(self.n_components, "waiting for more documents", [text], {})
+        return without_moments(self.n_components, "waiting for more documents", (text,), {})
 
 
 def describe(found: Found, method: str, details: dict[str, Any], *, refined: bool = False) -> Diagnostics:
@@ -237,14 +237,6 @@ def describe(found: Found, method: str, details: dict[str, Any], *, refined: boo
             **details,
             **estimate.details,
         },
-    )
-
-
-def without_moments(n_components: int, method: str, advice: list[str], details: dict[str, Any]) -> Diagnostics:
-    """The report on a fit that could not use the moments."""
-    nothing = float("nan")
-    return Diagnostics(
-        n_components, np.empty(0), nothing, nothing, nothing, method=method, advice=tuple(advice), details=details
     )
 
 
