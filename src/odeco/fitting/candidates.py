@@ -210,6 +210,12 @@ class Found(Generic[State]):
         values = [outcome.value for outcome in self.outcomes[: self.n_finalists]]
         return float(values[0] - values[1]) if len(values) > 1 else 0.0
 
+    def __str__(self) -> str:
+        """For `Diagnostics.method`."""
+        moved = f", moved {self.best.moves} times" if self.best.moves > 1 else ", moved once" * self.best.moves
+        ended = f"{self.replicated} ended there"
+        return f"the best of {len(self.outcomes)} starts ({self.best.name}{moved}; {ended})"
+
     def details(self) -> dict[str, Any]:
         """For `Diagnostics.details`."""
         return {
@@ -464,6 +470,11 @@ def seeds(features: Floats, shares: Floats, densities: Floats, n_new: int, rng: 
         everyone[new, near] = whole
         chance[near] = 1e-300
     return everyone
+
+
+def are_few(masses: Floats, total: float) -> NDArray[np.bool_]:
+    """Components of so few rows that equal values among them are chance: below ten, or a hundredth of all."""
+    return masses < max(10.0, total / 100)
 
 
 def cheapest_pairs(costs: Floats, n_pairs: int) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ The parameters of a component are the means of its statistics, except that squar
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -58,12 +59,12 @@ class Families:
         gone = np.intersect1d(np.flatnonzero(np.isnan(values).any(axis=0)), self.numbers)
         return replace(self, masked=np.union1d(self.masked, gone).astype(np.intp))
 
-    @property
+    @cached_property
     def numbers(self) -> NDArray[np.intp]:
         """The columns with one value each, in the order of their statistics."""
         return np.concatenate([self.bernoulli, self.poisson, self.gaussian])
 
-    @property
+    @cached_property
     def spans(self) -> tuple[slice, slice, slice, slice, slice]:
         """Places of Bernoulli values, indicators, counts, numbers and squares."""
         edges = np.cumsum(
@@ -81,7 +82,7 @@ class Families:
         """Q and the masks."""
         return self.n_parameters + int(self.masked.size)
 
-    @property
+    @cached_property
     def blocks(self) -> NDArray[np.intp]:
         """The first indicator of each categorical column, counted from the first indicator of all."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)

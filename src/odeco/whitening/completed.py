@@ -88,6 +88,21 @@ def completed_range(
     return values, vectors
 
 
+def rank_above(pairs: CompletedPairs, noise: float) -> int:
+    """How many eigenvalues of the completed M2 exceed `noise`, with a fill of just as many directions.
+
+    A fill of many directions takes part of the noise for signal, one of few leaves signal out. So this is counted up
+    from one direction: the first rank that leaves nothing above the noise, whatever rank the fit is to have.
+    """
+    most = pairs.n_features - 1
+    rank, count = 0, 1
+    while rank < count <= most:
+        rank = count
+        values, _ = completed_range(pairs, rank, _SLACK, np.random.default_rng(0), max_iter=50, tol=1e-3)
+        count = min(int(np.sum(values > noise)), most)
+    return min(rank, count)
+
+
 def check_completed(values: Floats, rank: int) -> None:
     """Raise unless the first eigenvalues (descending) are positive."""
     if not values[rank - 1] > 1e-10 * values[0]:

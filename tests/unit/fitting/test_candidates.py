@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -148,6 +150,9 @@ def test_what_is_said_of_the_outcomes() -> None:
     assert found.spread == pytest.approx(0.0005)
     assert found.details()["starts"] == [("a", 1.0), ("b", 0.9995), ("c", 0.5)]
     assert Found((outcome("a", 1.0),), 1).spread == 0.0
+    assert str(found) == "the best of 3 starts (a; 2 ended there)"
+    moved = Found((replace(outcome("a", 1.0), moves=1), outcome("b", 0.5)), 2)
+    assert str(moved) == "the best of 2 starts (a, moved once; 1 ended there)"
 
 
 def test_new_components_are_put_on_rows_that_fit_worst() -> None:

@@ -250,10 +250,11 @@ class TestLatentClasses:
 
 class TestDiagnostics:
     def test_small_tables_say_how_many_starts(self):
-        model = ProductMixture(2, random_state=0).fit(bernoulli(300, 8, 2)[0])
-        assert model.diagnostics_.details["starts"] == 60
-        assert "best of 60 starts" in model.diagnostics_.method
-        assert model.diagnostics_.details["replicated"] >= 1
+        diagnostics = ProductMixture(2, random_state=0).fit(bernoulli(300, 8, 2)[0]).diagnostics_
+        starts = diagnostics.details["starts"]
+        assert f"best of {len(starts)} starts ({starts[0][0]}" in diagnostics.method
+        assert {"the moments", "random rows"} <= {name for name, _ in starts}
+        assert 1 <= diagnostics.details["replicated"] <= len(starts)
 
     def test_pairs_of_columns_where_single_ones_are_too_few(self):
         model = ProductMixture(4, random_state=0).fit(bernoulli(3_000, 7, 4)[0])
@@ -263,7 +264,34 @@ class TestDiagnostics:
         X = np.random.default_rng(0).normal(size=(40_000, 20))
         with pytest.warns(MomentWarning, match="within the noise"):
             model = ProductMixture(3, random_state=0, tol=1.0).fit(X)
-        assert model.diagnostics_.suggested_components < 3
+        assert model.diagnostics_.suggested_components == 1
+
+    @pytest.mark.parametrize("k", [2, 4, 7])
+    def test_the_suggested_number_does_not_depend_on_k(self, k):
+        X, *_ = bernoulli(4_000, 20, 4)
+        model = ProductMixture(k, effort="quick", random_state=0).fit(X)
+        assert model.diagnostics_.suggested_components == 4
+
+    def test_effort(self):
+        X, *_ = bernoulli(400, 8, 3)
+        fits = {e: ProductMixture(3, effort=e, random_state=0).fit(X) for e in ("quick", "auto", "thorough")}
+        assert "starts" not in fits["quick"].diagnostics_.details
+        found = {e: fits[e].diagnostics_.details["starts"] for e in ("auto", "thorough")}
+        assert len(found["thorough"]) > len(found["auto"]) > 1
+        assert fits["thorough"].lower_bound_ >= fits["auto"].lower_bound_ - 1e-6
+        assert fits["auto"].lower_bound_ >= fits["quick"].lower_bound_ - 1e-6
+
+    def test_effort_without_moments(self):
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        with pytest.warns(MomentWarning, match="moments could not be used"):
+            quick = ProductMixture(2, effort="quick", random_state=0).fit(X)
+        assert "random rows" in quick.diagnostics_.method
+
+    def test_many_rows_that_follow_the_model_need_no_search(self):
+        X, *_ = bernoulli(8_000)
+        assert "starts" not in ProductMixture(4, random_state=0).fit(X).diagnostics_.details
+        searched = ProductMixture(3, random_state=0).fit(X).diagnostics_  # fewer than the data show
+        assert len(searched.details["starts"]) > 1
 
     def test_no_moments(self):
         X = np.random.default_rng(0).normal(size=(300, 2))
@@ -296,6 +324,7 @@ class TestBadInput:
             ({"n_components": 61}, "n_samples=60"),
             ({"method": "tensor"}, "method"),
             ({"refine": "newton"}, "refine"),
+            ({"effort": "most"}, "effort"),
             ({"max_iter": 0}, "max_iter"),
             ({"tol": -1}, "tol"),
             ({"family": "normal"}, "family"),
@@ -411,27 +440,3 @@ class TestColumnsOfPandas:
         codes = np.array([2**53, 2**53 + 1] * 20)[:, None]
         with pytest.raises(ValueError, match=r"column 'x0' has the whole number 9007199254740993, beyond 2\*\*53"):
             ProductMixture(1, family="categorical").fit(codes)
-
-
-def test_a_slow_start_of_the_moments_is_followed_to_its_end(monkeypatch):
-    """Whether the best is reached from the moments is not decided by how far they are after a few steps."""
-    from odeco.models.product_mixture.starts import best_start
-    from odeco.refinement.families import Families
-    from odeco.refinement.product_mixture import Parameters, read_data
-
-    monkeypatch.setattr("odeco.models.product_mixture.starts._FIRST_STEPS", 2)
-    X, *_ = bernoulli(2000, d=12, k=2)
-    schema = infer_schema([X], "bernoulli", None)
-    families = Families.of(schema, np.zeros(12), np.ones(12))
-    data = read_data(families, lambda: [(X.astype(float), None)], 2**30)
-    fitted = ProductMixture(2, family="bernoulli", random_state=0).fit(X)
-    halves = np.full((1, 2), 0.5)
-    # Nearly no difference between the components: EM leaves the saddle slowly, and arrives all the same.
-    slow = Parameters(halves, X.mean(axis=0) + 1e-3 * (fitted.means_ - X.mean(axis=0)))
-    ready = [Parameters(halves, fitted.means_) for _ in range(40)]
-    chosen = best_start(data, [slow, *ready], n_moments=1)
-    assert chosen.from_moments
-    assert chosen.replicated > 1
-    # A start that ends elsewhere: both components are the mean of all rows, for ever.
-    stuck = Parameters(halves, np.repeat(X.mean(axis=0)[None], 2, axis=0))
-    assert not best_start(data, [stuck, *ready], n_moments=1).from_moments

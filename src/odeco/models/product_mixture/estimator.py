@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from odeco._random import RandomState, as_generator, draw_counts
+from odeco.fitting.candidates import EFFORTS
 from odeco.fitting.stream import StreamPlan
 from odeco.models.lazy import take_names
 from odeco.models.mixture_base import (
@@ -62,9 +63,10 @@ class ProductMixture(MixtureEstimator):
         views (Theorem 3.6, Proposition 3.2); needs three times the columns and more data.
     refine : {"auto", "em", "one-step", None}
         What polishes the moment estimate: "auto" and "em" run accelerated EM to convergence, "one-step" takes a single
-        scoring step (as efficient to first order), None keeps the moments' own estimate. Where a table is small enough
-        for it to take no time, EM starts from up to 60 points at once, the moment estimate among them, and the best
-        is kept (`diagnostics_` says so).
+        scoring step (as efficient to first order), None keeps the moments' own estimate.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     max_iter : int
         EM steps at most.
     tol : float
@@ -89,7 +91,9 @@ class ProductMixture(MixtureEstimator):
     n_iter_, converged_, lower_bound_
         EM steps, whether they converged, and the mean log-likelihood per sample.
     diagnostics_ : Diagnostics
-        ``details``: "starts", "replicated" (finalists of the starts that end within 0.01 of the best log-likelihood),
+        ``suggested_components`` counts the directions of the pairs of columns that stand above sampling noise, whatever
+        k is, and one. ``details``: "starts" (name and log-likelihood of each, best first), "replicated" (how many ended
+        at the best), "spread" (how far the second is behind), "moves" (splits and mergers that led to the best),
         "coherence" and "incoherence_limit" (Proposition 3.2, with route="views"), "lifted" (pairs of columns).
 
     Examples
@@ -115,6 +119,7 @@ class ProductMixture(MixtureEstimator):
         method_options: Mapping[str, Any] | None = None,
         route: str = "auto",
         refine: str | None = "auto",
+        effort: str = "auto",
         max_iter: int = 500,
         tol: float = 1e-6,
         basis_size: int = 5000,
@@ -126,6 +131,7 @@ class ProductMixture(MixtureEstimator):
         self.method_options = method_options
         self.route = route
         self.refine = refine
+        self.effort = effort
         self.max_iter = max_iter
         self.tol = tol
         self.basis_size = basis_size
@@ -204,16 +210,14 @@ class ProductMixture(MixtureEstimator):
 
     def _fit_source(self, source: DenseSource, schema: Schema, options: Options) -> None:
         joined = None if isinstance(source, OutOfCoreRows) else gather(source, _MOST_CELLS)
-        distinct = False
         if joined is not None:
             check_enough(len(joined), options.n_components)
             values, weights = np.asarray(joined.rows, dtype=np.float64), joined.weights
-            distinct = worth_joining(schema, values)
-            if distinct:
+            if worth_joining(schema, values):
                 rows = distinct_rows(values, weights)
                 values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights
             source = DenseSource(lambda: [DenseBatch(values)], len(values), weights)
-        self._learned(schema, fit_products(source, schema, options, as_generator(self.random_state), distinct))
+        self._learned(schema, fit_products(source, schema, options, as_generator(self.random_state)))
 
     def _learned(self, schema: Schema, fitted: ProductFit) -> None:
         self._set(schema, fitted)
@@ -223,10 +227,12 @@ class ProductMixture(MixtureEstimator):
         check_integer("n_components", self.n_components)
         check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
+        check_choice("effort", self.effort, ("quick", *EFFORTS))
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
         method = self._decomposer()
-        return Options(int(self.n_components), method, self.route, self.refine, int(self.max_iter), float(self.tol))
+        steps = int(self.max_iter), float(self.tol)
+        return Options(int(self.n_components), method, self.route, self.refine, self.effort, *steps)
 
     def _open_table(self, X: Any, sample_weight: ArrayLike | None) -> Any:
         """Check X as scikit-learn does and read it; a table of labels keeps its columns as they are."""

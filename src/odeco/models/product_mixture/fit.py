@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from odeco.decomposition import Decomposer
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import EFFORTS
 from odeco.models.product_mixture.identified import not_identified
 from odeco.models.product_mixture.lift import PairLift, needs_lift
 from odeco.models.product_mixture.moments import first_look, product_start, summarize
+from odeco.models.product_mixture.search import Table, beats_random_rows, find_start, random_states
 from odeco.models.product_mixture.solve import ProductStart
-from odeco.models.product_mixture.starts import Chosen, affordable_starts, as_parameters, best_start, random_starts
+from odeco.models.product_mixture.starts import START_FLOOR, as_parameters
 from odeco.models.product_mixture.views import views_start
 from odeco.moments.products import FeatureMap, ProductMarginals
 from odeco.refinement.families import Families
@@ -39,11 +41,10 @@ Floats = NDArray[np.float64]
 
 # Statistics of all samples are kept in memory up to this size, and computed at every step beyond.
 _MOST_BYTES = 2**30
-# Rows on which starts are compared where all rows are too many, and how many starts.
-_SUBSAMPLE = 3_000
-_SUBSAMPLE_STARTS = 10
-# How far the moment estimate stays from impossible values, as a start and by itself.
-_START_FLOOR, _PURE_FLOOR = 1e-3, 1e-6
+# How far the moment estimate stays from impossible values by itself.
+_PURE_FLOOR = 1e-6
+# Data that need a search creep to their optimum: gain of a step at which EM ends there, on few rows and on many.
+_SMALL_TOL, _LARGE_TOL = 1e-8, 1e-7
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Options:
     method: Decomposer
     route: str
     refine: str | None
+    effort: str
     max_iter: int
     tol: float
 
@@ -80,12 +82,11 @@ class _Report:
     details: dict[str, Any] = field(default_factory=dict)
     start: ProductStart | None = None
     clipped: float = 0.0
+    tol: float = np.inf
 
 
-def fit_products(
-    source: DenseSource, schema: Schema, options: Options, rng: np.random.Generator, distinct: bool
-) -> ProductFit:
-    """Fit to values of a table. `distinct`: rows are few or joined, so that several starts may be tried."""
+def fit_products(source: DenseSource, schema: Schema, options: Options, rng: np.random.Generator) -> ProductFit:
+    """Fit to values of a table."""
     report = _Report()
     k = options.n_components
     if isinstance(source, OutOfCoreRows) and (options.route == "views" or options.refine == "one-step"):
@@ -105,20 +106,20 @@ def fit_products(
         )
         return _finish(schema, families, parameters, options, report, None, _likelihood(data, source, parameters))
     if start is not None and report.start is not None and k > 1:
-        start, report.clipped = as_parameters(families, report.start, _START_FLOOR)
+        start, report.clipped = as_parameters(families, report.start, START_FLOOR)
+    base = _base(data, source)
     if k > 1:
-        start = _choose(data, source, schema, start, options, rng, report, distinct)
+        start = _choose(Table.of(source, schema, data, base), start, options, rng, report)
     assert start is not None
     if options.refine == "one-step":
         report.steps.append("one scoring step")
         moved = scoring_step(data, start)
         likelihood = _likelihood(data, source, moved)
         return _finish(schema, families, moved, options, report, None, likelihood, n_iter=1)
-    tol = min(options.tol, 1e-8) if "starts" in report.details and distinct else options.tol
-    refined = refine_products(data, start, max_iter=options.max_iter, tol=tol)
+    refined = refine_products(data, start, max_iter=options.max_iter, tol=min(options.tol, report.tol))
     report.steps.append(f"{refined.trace.n_iter} EM steps")
     report.details["refinement"] = refined.trace
-    likelihood = float(refined.log_likelihood[0]) + _base(data, source)
+    likelihood = float(refined.log_likelihood[0]) + base
     return _finish(schema, families, refined.parameters, options, report, refined.trace, likelihood)
 
 
@@ -134,7 +135,7 @@ def wait_for_rows(source: DenseSource, schema: Schema, options: Options, reason:
     """All components alike, until there are rows to tell them apart."""
     one = product_start(source, schema, 1, np.random.default_rng(0))
     families = Families.of(schema, one.features.centre, one.features.scale)
-    same, _ = as_parameters(families, one, _START_FLOOR)
+    same, _ = as_parameters(families, one, START_FLOOR)
     k = options.n_components
     report = _Report(["waiting for more rows"], [f"the rows so far do not determine the components ({reason})"])
     parameters = Parameters(np.full((1, k), 1.0 / k), np.repeat(same.table, k, axis=0))
@@ -162,7 +163,7 @@ def _moments(
         return summarize(marginals, marginals.variance).features, None
     report.start = start
     families = Families.of(schema, start.features.centre, start.features.scale)
-    return start.features, as_parameters(families, start, _START_FLOOR)[0]
+    return start.features, as_parameters(families, start, START_FLOOR)[0]
 
 
 def _lifted(
@@ -177,7 +178,7 @@ def _lifted(
     pairs_of = source.map(partial(_lift_rows, lift)) if isinstance(source, OutOfCoreRows) else DenseSource(read)
     start = product_start(pairs_of, lift.schema, options.n_components, rng, method=options.method)
     pairs = Families.of(lift.schema, start.features.centre, start.features.scale)
-    parameters, report.clipped = as_parameters(pairs, start, _START_FLOOR)
+    parameters, report.clipped = as_parameters(pairs, start, START_FLOOR)
     features = first_look(source, schema)
     families = Families.of(schema, features.centre, features.scale)
     table = lift.marginal(pairs, parameters.table, families)
@@ -188,50 +189,38 @@ def _lifted(
 
 
 def _choose(
-    data: Data,
-    source: DenseSource,
-    schema: Schema,
-    start: Parameters | None,
-    options: Options,
-    rng: np.random.Generator,
-    report: _Report,
-    distinct: bool,
+    table: Table, moments: Parameters | None, options: Options, rng: np.random.Generator, report: _Report
 ) -> Parameters:
-    """The moment start; on small tables the best of it and many others; without a trusted one, of some on a sample."""
-    k = options.n_components
-    doubt = _doubt(report, k)
-    first, weights = next(iter(data.batches))
-    mass = np.ones(len(first)) if weights is None else weights
-    n_starts = affordable_starts(len(first), data.families.n_statistics, k) if distinct else 0
-    moments = [] if start is None else [start]
-    if options.refine == "one-step" and start is not None:
-        return start
-    if n_starts:
-        others = random_starts(data.families, data.overall, first, mass, n_starts - len(moments), k, rng)
-        chosen = best_start(data, [*moments, others], len(moments))
-        report.advice.clear()
-        _announce(report, chosen, f"the best of {chosen.n_starts} starts")
-        return chosen.parameters
-    if start is not None and not doubt:
-        return start
-    rows = rng.choice(len(first), size=min(_SUBSAMPLE, len(first)), replace=False)
-    sample = Data(data.families, [(first[rows], mass[rows])], float(mass[rows].sum()), data.overall)
-    others = random_starts(data.families, data.overall, first[rows], mass[rows], _SUBSAMPLE_STARTS, k, rng)
-    chosen = best_start(sample, [*moments, others], len(moments))
-    text = f"the best of {chosen.n_starts} starts on {len(rows)} rows"
-    _announce(report, chosen, text)
-    if doubt:
-        report.advice.append(doubt)
-    report.advice[-1] += f" EM started from {text}: try other seeds."
-    return chosen.parameters
+    """The moment estimate where it is asked for or trusted, else the best of several candidates."""
+    k, doubt = options.n_components, _doubt(report, options.n_components)
+    alone = options.effort == "quick" or options.refine == "one-step"
+    if moments is not None and (
+        alone or (options.effort == "auto" and _trusted(table, moments, report.start, options, rng))
+    ):
+        report.advice.extend([doubt] if doubt else [])
+        return moments
+    if alone:
+        report.steps.append("random rows")
+        return random_states(table.landscape(), k, 1, rng)[0]
+    found = find_start(table, moments, k, options.method, EFFORTS[options.effort], rng)
+    report.steps.append(str(found) if table.is_whole else f"{found} on {len(table.rows)} rows")
+    report.details.update(found.details())
+    if table.is_whole:
+        report.advice.clear()  # all is compared on all rows: what the moments lack is made up for
+    elif doubt or moments is None:
+        report.advice.extend([doubt] if doubt else [])
+        report.advice[-1] += f" EM started from the best of {len(found.outcomes)} starts: try other seeds."
+    report.tol = _SMALL_TOL if table.is_whole else _LARGE_TOL
+    return found.best.state
 
 
-def _announce(report: _Report, chosen: Chosen, text: str) -> None:
-    reached = "was" if chosen.from_moments else "was not"
-    report.steps.append(f"{text} ({chosen.replicated} ended there; it {reached} reached from the moments)")
-    report.details["starts"] = chosen.n_starts
-    report.details["replicated"] = chosen.replicated
-    report.details["start_values"] = chosen.values
+def _trusted(
+    table: Table, moments: Parameters, start: ProductStart | None, options: Options, rng: np.random.Generator
+) -> bool:
+    """Whether the data show just k components, the tensor has as many, and random rows lead no further."""
+    if start is None or start.decomposition is None or not start.decomposition.status.ok:
+        return False
+    return start.n_distinct == options.n_components and beats_random_rows(table, moments, rng)
 
 
 def _doubt(report: _Report, k: int) -> str:
@@ -283,7 +272,7 @@ def _finish(
         condition=nothing if start is None else start.condition,
         residual=nothing if start is None else start.residual,
         clipped_mass=report.clipped,
-        suggested_components=None if start is None else int(np.sum(start.spectrum > start.noise)) + 1,
+        suggested_components=None if start is None else start.suggested,
         method=", then ".join(report.steps),
         n_passes=0 if start is None else start.n_passes,
         advice=tuple(report.advice),

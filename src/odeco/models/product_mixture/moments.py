@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ from odeco.moments.products import (
 )
 from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
 from odeco.sources.tables import Column, Schema, open_table
-from odeco.whitening.completed import CompletedPairs, whiten_completed
+from odeco.whitening.completed import CompletedPairs, rank_above, whiten_completed
 
 Floats = NDArray[np.float64]
 
@@ -80,8 +81,11 @@ def product_start(
     if n_components == 1:
         return one_component(summary, n_passes)
     _check_rank(features, n_components)
+    n_distinct = None
     if features.n_features <= MOST_EXPLICIT:
-        whitener = whiten_completed(explicit_pairs(pairs, summary), n_components - 1, rng, max_iter=n_fills, tol=tol)
+        known = explicit_pairs(pairs, summary)
+        n_distinct = 1 + rank_above(known, sampling_noise(summary))
+        whitener = whiten_completed(known, n_components - 1, rng, max_iter=n_fills, tol=tol)
     else:
         implicit = implicit_pairs(source, summary)
         whitener = whiten_completed(implicit, n_components - 1, rng, max_iter=_IMPLICIT_ITERATIONS)
@@ -89,7 +93,8 @@ def product_start(
     triples = ProductTriples(summary.features, summary.table(matrix)).update_all(source)
     white = WhiteTriples.of(triples, summary, matrix, lift)
     spectrum = np.asarray(whitener.spectrum, dtype=np.float64)
-    return solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol, method)
+    start = solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol, method)
+    return replace(start, n_distinct=n_distinct)
 
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:

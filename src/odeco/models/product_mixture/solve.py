@@ -40,6 +40,8 @@ class ProductStart:
     spectrum : eigenvalues of the completed second moment of unit-variance features, largest first
     noise : float
         How large an eigenvalue pure sampling noise has.
+    n_distinct : int or None
+        Components that the pairs of columns tell apart, whatever k is; None where that was not counted.
     """
 
     weights: Floats
@@ -53,6 +55,13 @@ class ProductStart:
     residual: float
     n_passes: int
     decomposition: Decomposition | None = field(default=None, repr=False)
+    n_distinct: int | None = None
+
+    @property
+    def suggested(self) -> int | None:
+        """`n_distinct`; where that was not counted, what k directions show if that is fewer than k."""
+        count = int(np.sum(self.spectrum > self.noise)) + 1
+        return count if self.n_distinct is None and count < len(self.weights) else self.n_distinct
 
     @property
     def means(self) -> Floats:

@@ -1,46 +1,18 @@
-"""Where EM starts: the moment estimate as parameters, rows as components, and the best of many by their likelihood."""
+"""Where EM may start: the moment estimate as parameters, and components drawn around rows."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models.product_mixture.solve import ProductStart
 from odeco.refinement.families import Families
-from odeco.refinement.product_mixture import Data, Parameters, refine_products, stack
+from odeco.refinement.product_mixture import Parameters
 
 Floats = NDArray[np.float64]
 
-# Starts are tried together while one step of all costs less than this many products.
-_BUDGET = 1_000_000
-_MOST_STARTS = 60
-_LEAST_STARTS = 5
-# Steps that all starts get, and how many of them go on.
-_FIRST_STEPS = 40
-_SECOND_STEPS = 120
-_FINALISTS = 5  # one of so many
-# Standardized variances below this are those of a component that sits on a few equal values.
-_DEGENERATE = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """The best of several starts after some steps: one mixture, and what became of the others."""
-
-    parameters: Parameters
-    n_starts: int
-    n_steps: int
-    values: Floats = field(repr=False)
-    from_moments: bool
-    replicated: int
-
-
-def affordable_starts(n_rows: int, n_statistics: int, n_components: int) -> int:
-    """How many starts a table is small enough for: 0 where trying several would cost more than the fit itself."""
-    affordable = _BUDGET // max(1, n_rows * (n_statistics + 10) * n_components)
-    return min(_MOST_STARTS, affordable) if affordable >= _LEAST_STARTS else 0
+# How far the moment estimate stays from impossible values as a start: EM cannot come back from them.
+START_FLOOR = 1e-3
 
 
 def as_parameters(families: Families, start: ProductStart, floor: float) -> tuple[Parameters, float]:
@@ -64,9 +36,12 @@ def as_parameters(families: Families, start: ProductStart, floor: float) -> tupl
     table[:, indicators] = np.maximum(raw, floor)
     rate = means[:, starts[families.poisson]] * features.scale[families.poisson] + features.centre[families.poisson]
     table[:, counts] = np.maximum(rate, max(floor, 1e-12) * np.maximum(features.centre[families.poisson], 1e-3))
-    at = starts[families.gaussian]
-    table[:, numbers] = means[:, at]
-    table[:, squares] = np.maximum(start.feature_seconds[:, at] - means[:, at] ** 2, 1e-2)
+    at, columns = starts[families.gaussian], families.gaussian
+    # Columns of a sample have a centre and a scale of their own.
+    ratio = features.scale[columns] / families.scale[columns]
+    shift = (features.centre[columns] - families.centre[columns]) / families.scale[columns]
+    table[:, numbers] = means[:, at] * ratio + shift
+    table[:, squares] = np.maximum(start.feature_seconds[:, at] - means[:, at] ** 2, 1e-2) * ratio**2
     return Parameters(start.weights[None], families.project(table)), clipped
 
 
@@ -125,34 +100,3 @@ def _spread_rows(spread: Floats, masses: Floats, k: int, rng: np.random.Generato
         total = chance.sum()
         chosen.append(int(rng.choice(len(masses), p=chance / total if total > 0 else masses)))
     return np.array(chosen)
-
-
-def best_start(data: Data, candidates: list[Parameters], n_moments: int) -> Chosen:
-    """Some steps from all candidates at once, more for the best of them, and the best of those.
-
-    The first `n_moments` candidates come from the moments. They go on to the end whatever their rank: it is to be said
-    whether the best is reached from them.
-    """
-    everyone = stack(candidates)
-    first = refine_products(data, everyone, max_iter=_FIRST_STEPS, tol=0.0)
-    ranked = _ranked(data.families, first.parameters, first.values)
-    n_finalists = max(2, everyone.n_starts // _FINALISTS)
-    order = np.append(ranked[:n_finalists], [late for late in ranked[n_finalists:] if late < n_moments]).astype(np.intp)
-    second = refine_products(data, first.parameters.pick(order), max_iter=_SECOND_STEPS, tol=1e-9)
-    final = _ranked(data.families, second.parameters, second.values)
-    near = second.values >= second.values[final[0]] - 0.01 / data.weight
-    return Chosen(
-        second.parameters.pick(final[:1]),
-        everyone.n_starts,
-        first.trace.n_iter + second.trace.n_iter,
-        second.values[final],
-        bool((near & (order < n_moments)).any()),
-        int(near.sum()),
-    )
-
-
-def _ranked(families: Families, parameters: Parameters, values: Floats) -> NDArray[np.intp]:
-    """Best first; mixtures with a component that sits on a few equal numbers come last."""
-    variances = parameters.table[:, families.spans[4]].reshape(parameters.n_starts, -1)
-    degenerate = (variances < _DEGENERATE).any(axis=1)
-    return np.lexsort((-values, degenerate))
