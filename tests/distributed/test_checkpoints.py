@@ -72,8 +72,8 @@ CASES = [
 ]
 
 
-# Enough to sign all rows and for a pass or two.
-N_CHUNKS = {ICA: 28, ProductMixture: 85, GaussianMixture: 25, MultiViewMixture: 25, DawidSkene: 35}
+# Enough to sign all rows, to take a sample, and for a pass or two.
+N_CHUNKS = {ICA: 28, ProductMixture: 85, GaussianMixture: 25, MultiViewMixture: 45, DawidSkene: 35}
 
 
 @pytest.mark.parametrize(("model", "learned"), CASES, ids=lambda value: str(value)[:40])

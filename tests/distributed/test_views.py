@@ -68,7 +68,7 @@ def test_answers_are_lazy_and_weights_travel_with_their_rows(views):
 
 def test_a_start_from_clusters_takes_the_same_samples(views, monkeypatch):
     """Constant columns have no moments: k-means on every second sample of 3,000, wherever they are."""
-    monkeypatch.setattr("odeco.models.multiview.fallback._SAMPLE", 1500)
+    monkeypatch.setattr("odeco.models.multiview.search._MOST", 1500)
     views = [views[0], views[1], np.ones((3000, 2))]
     model = MultiViewMixture(3, likelihood="gaussian", random_state=0, max_iter=3)
     with pytest.warns(MomentWarning, match="EM started from k-means"):

@@ -67,12 +67,14 @@ class CrowdSums(Additive):
     def maximized(self, smoothing: float) -> list[CrowdParameters]:
         """The M step: one set of parameters for each."""
         n_workers, k, n_labels = self.shape
-        by_set = self.counts.reshape(n_workers, n_labels, -1, k).transpose(2, 0, 3, 1) + smoothing
-        weights = self.totals + smoothing
-        return [
-            CrowdParameters(weight / weight.sum(), counts / counts.sum(axis=2, keepdims=True))
-            for weight, counts in zip(weights, by_set, strict=True)
-        ]
+        by_set = self.counts.reshape(n_workers, n_labels, -1, k).transpose(2, 0, 3, 1)
+        return [maximize(*sums, smoothing) for sums in zip(self.totals, by_set, strict=True)]
+
+
+def maximize(totals: Floats, counts: Floats, smoothing: float) -> CrowdParameters:
+    """The M step of one set: items of each class (k,), labels of each worker among them (W, k, L)."""
+    weights, smoothed = totals + smoothing, counts + smoothing
+    return CrowdParameters(weights / weights.sum(), smoothed / smoothed.sum(axis=2, keepdims=True))
 
 
 class CrowdPosteriors(CrowdSums):

@@ -26,6 +26,15 @@ _FLOOR = 1e-8
 _EMPTY = 1e-8  # samples of a component below which it keeps its parameters
 
 
+def n_parameters(likelihoods: Sequence[str], widths: Sequence[int], k: int) -> int:
+    """Free parameters of k components in views of so many columns."""
+    each = sum(
+        {"gaussian": 2 * width, "multinomial": width - 1}.get(likelihood, width)
+        for likelihood, width in zip(likelihoods, widths, strict=True)
+    )
+    return int(k - 1 + k * each)
+
+
 @dataclass(frozen=True, eq=False)
 class ViewParameters:
     """Parameters of all views.
@@ -264,6 +273,19 @@ def maximize(
         means.append(mean)
         variances.append(variance)
     return ViewParameters(totals / totals.sum(), tuple(means), tuple(variances))
+
+
+def expected_likelihood(totals: Floats, sums: list[Floats], squares: list[Floats | None], model: ViewModel) -> Floats:
+    """Largest expected log-likelihood of components with these sums, up to what mergers leave as it is, (m,)."""
+    best = maximize(totals, sums, squares, model, None)
+    values = totals * np.log(np.maximum(totals, np.finfo(float).tiny))
+    for t, likelihood in enumerate(model.likelihoods):
+        square, center = squares[t], model.centers[t]
+        shift = center if square is not None else 0.0
+        slopes, constant = _natural_parameters(likelihood, best.means[t] - shift, best.variances[t])
+        features = sums[t] if square is None else np.hstack([sums[t] - np.outer(totals, center), square])
+        values = values + np.einsum("ip,ip->i", slopes, features) + constant * totals
+    return np.asarray(values)
 
 
 def _maximize_view(

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import EFFORTS, check_effort
+from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
@@ -26,6 +28,7 @@ from odeco.models.dawid_skene.moments import (
     average_solutions,
     solve_crowd,
 )
+from odeco.models.dawid_skene.search import search_further
 from odeco.models.dawid_skene.stream import StreamedVotes, vote_plan
 from odeco.models.lazy import by_rows
 from odeco.models.mixture_base import MixtureEstimator
@@ -82,6 +85,9 @@ class DawidSkene(MixtureEstimator):
         "least-squares" fits the moments of the groups, from the theorem's estimate. "auto", "em" go on with EM to
         convergence, "one-step" with one step of it. None: the theorem alone. Without EM the estimates of all groupings
         are averaged.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     smoothing : float
         Pseudo-counts of each label of each worker in each class. A worker with one label stays near "don't know".
     max_iter, tol : int, float
@@ -126,6 +132,7 @@ class DawidSkene(MixtureEstimator):
         layout: str = "auto",
         n_init: int = 5,
         refine: str | None = "auto",
+        effort: str = "auto",
         smoothing: float = 0.5,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -137,6 +144,7 @@ class DawidSkene(MixtureEstimator):
         self.layout = layout
         self.n_init = n_init
         self.refine = refine
+        self.effort = effort
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -252,18 +260,33 @@ class DawidSkene(MixtureEstimator):
 
     def _refine(self, found: Found, rng: np.random.Generator) -> _Refined:
         """EM from the estimate of every grouping and from majority votes, all at once; the best is kept."""
-        majority = fill(MajorityVotes(self._shape, found.moments.label_counts, self.smoothing), found.rows)
-        votes, starts = majority.maximized(self.smoothing)[0], list(found.estimate or ())
-        starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
+        starts = list(found.estimate or ())
+        if self.effort != "quick" or not starts:  # votes are one more start of EM, or the only one
+            majority = fill(MajorityVotes(self._shape, found.moments.label_counts, self.smoothing), found.rows)
+            votes = majority.maximized(self.smoothing)[0]
+            starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
         steps = 1 if self.refine == "one-step" else int(self.max_iter)
-        first = [_blurred(start.parameters) for start in starts]
-        runs = refine_crowd(found.rows, first, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
-        objectives = [found.moments.groupings[0].weight * run.objective for run in runs]
+        runs = self._climb(found.rows, [_blurred(start.parameters) for start in starts], steps)
+        weight = found.moments.groupings[0].weight
+        objectives = [weight * run.objective for run in runs]
         winner = int(np.argmax(objectives))
         same = float(np.mean(np.array(objectives) > max(objectives) - _SAME))
-        name = "majority votes" if winner == len(starts) - 1 else "moments"
-        details = {"objectives": objectives, "start": name, "best_replicated": same}
-        return _Refined(runs[winner], starts[winner], details)
+        name = "moments" if winner < len(found.estimate or ()) else "majority votes"
+        details: dict[str, Any] = {"objectives": objectives, "start": name, "best_replicated": same}
+        run, further = runs[winner], None
+        if self.effort != "quick" and steps > 1:
+            effort = EFFORTS[self.effort]
+            further = search_further(found.rows, run.parameters, name, self.smoothing, effort, rng)
+        if further is not None:
+            details |= further.details()
+            if weight * further.best.value > objectives[winner] + _SAME:
+                run, details["start"] = self._climb(found.rows, [further.best.state], steps)[0], further.best.name
+            else:
+                further = None  # it led nowhere
+        return _Refined(run, starts[winner], details, further)
+
+    def _climb(self, crowd: VoteSource, starts: list[CrowdParameters], steps: int) -> list[CrowdRefinement]:
+        return refine_crowd(crowd, starts, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
 
     def _conclude(self, found: Found, refined: _Refined | None) -> Diagnostics:
         items, by_worker = found.moments.groupings[0], found.moments.label_counts.sum(axis=1)
@@ -283,7 +306,9 @@ class DawidSkene(MixtureEstimator):
         if not n_found:
             advice = [f"the moments could not be used ({found.error}) EM started from majority votes.", *advice]
         if refined is not None:
-            start = f"{method} and majority votes" if n_found else "majority votes"
+            voted = self.effort != "quick"
+            start = (f"{method} and majority votes" if voted else method) if n_found else "majority votes"
+            start = start if refined.further is None else f"{start}, {refined.further}"
             method = f"{start}, then {self.n_iter_} EM steps"
         started = _NOT_REFINED if refined is None else refined.details
         return self._describe(best, method, advice, {"refinement": trace, **started, **details})
@@ -358,6 +383,7 @@ class DawidSkene(MixtureEstimator):
             check_integer("n_classes", self.n_classes)
         check_choice("layout", self.layout, ("auto", "wide", "long"))
         check_choice("refine", self.refine, _REFINE)
+        check_effort(self.effort)
         check_integer("n_init", self.n_init)
         check_integer("max_iter", self.max_iter)
         check_number("tol", self.tol)
@@ -402,6 +428,7 @@ class _Refined:
     run: CrowdRefinement
     start: CrowdSolution
     details: dict[str, Any]
+    further: Outcomes[CrowdParameters] | None = None  # the search that led further
 
 
 def _gap(singular_values: tuple[Floats, Floats, Floats], rank: int) -> float:

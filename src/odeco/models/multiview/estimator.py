@@ -12,17 +12,19 @@ from scipy import sparse
 from odeco._random import RandomState, draw_counts
 from odeco.diagnostics import Diagnostics, without_moments
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import EFFORTS, check_effort
+from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
 from odeco.fitting.options import check_choice, check_enough, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
 from odeco.models.mixture_base import MixtureEstimator
-from odeco.models.multiview.fallback import clusters_as_components
 from odeco.models.multiview.likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
 from odeco.models.multiview.moments import ViewSolution, ViewSums, column_scale, read_solution, view_passes
+from odeco.models.multiview.search import SearchedViews, beats_clusters, clusters, find_start, sampled
 from odeco.models.multiview.stream import StreamedViews, look_at, view_plan
 from odeco.moments.passes import Passes, run_passes
 from odeco.refinement.loop import Trace
-from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement, refine_views, views_log_joint
+from odeco.refinement.views import ViewModel, ViewParameters, n_parameters, refine_views, views_log_joint
 from odeco.sources.kinds import fitted_by
 from odeco.sources.views import ViewBatch, ViewSource, as_view_batch, as_view_source, is_views
 from odeco.theory import coherence
@@ -30,6 +32,7 @@ from odeco.theory import coherence
 Floats = NDArray[np.float64]
 
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
+_SEARCHED_TOL = 1e-7  # gain of a step at which EM ends where a search was needed
 _DOUBTFUL_RESIDUAL = 0.5  # of the tensor's norm: as much noise as signal
 
 
@@ -55,6 +58,9 @@ class MultiViewMixture(MixtureEstimator):
         "least-squares" fits the cross moments of the views, from the paper's estimate, and assumes no likelihood.
         "auto", "em" go on with EM to convergence; "one-step" with one step of it. None: the paper's estimate alone.
         Without EM, variances for `predict` are pooled over the components.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     smoothing : float
         Pseudo-count of each word, outcome or event in every component during EM.
     max_iter, tol : int, float
@@ -91,6 +97,7 @@ class MultiViewMixture(MixtureEstimator):
         *,
         likelihood: str | Sequence[str] = "auto",
         refine: str | None = "auto",
+        effort: str = "auto",
         smoothing: float = 0.01,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -102,6 +109,7 @@ class MultiViewMixture(MixtureEstimator):
         self.n_components = n_components
         self.likelihood = likelihood
         self.refine = refine
+        self.effort = effort
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
@@ -182,30 +190,54 @@ class MultiViewMixture(MixtureEstimator):
         method = self._decomposer()
         return read_solution(columns, moments.moments, moments.search, k, rng, method, polish=polish)
 
-    def _refine(self, found: Found, rng: np.random.Generator) -> ViewRefinement:
-        """EM from the estimate or, where there is none, from clusters of some samples."""
+    def _refine(self, found: Found, rng: np.random.Generator) -> SearchedViews:
+        """EM from the estimate where it is asked for or trusted, else from the best of several candidates."""
         look, steps = found.moments.look, 1 if self.refine == "one-step" else int(self.max_iter)
-        model = self._densities(look)
-        if found.estimate is None:
-            start = clusters_as_components(found.rows, look.columns, self.n_components, model, rng)
-        else:
-            start, _ = within_range(found.estimate.weights, found.estimate.means, found.estimate.variances, model)
-        return refine_views(lambda: found.rows, em_start(start, model), model, max_iter=steps, tol=float(self.tol))
+        model, solution, moments = self._densities(look), found.estimate, None
+        if solution is not None:
+            moments = em_start(within_range(solution.weights, solution.means, solution.variances, model)[0], model)
+        start, searched = self._start(found, model, moments, rng)
+        tol = float(self.tol) if searched is None else min(float(self.tol), _SEARCHED_TOL)
+        done = refine_views(lambda: found.rows, start, model, max_iter=steps, tol=tol)
+        return SearchedViews(done.parameters, done.trace.by(float(self.tol)), searched)
 
-    def _conclude(self, found: Found, refined: ViewRefinement | None) -> Diagnostics:
+    def _start(
+        self, found: Found, model: ViewModel, moments: ViewParameters | None, rng: np.random.Generator
+    ) -> tuple[ViewParameters, Outcomes[ViewParameters] | None]:
+        k, alone = self.n_components, self.effort == "quick" or self.refine == "one-step" or self.n_components == 1
+        if alone and moments is not None:
+            return moments, None
+        columns = found.moments.look.columns
+        landscape = sampled(found.rows, columns, model, rng)
+        if alone:
+            return clusters(landscape, k, rng), None
+        shown = found.estimate is not None and found.estimate.suggested_components == k
+        if self.effort == "auto" and shown and moments is not None and beats_clusters(landscape, moments, rng):
+            return moments, None
+        effort, method = EFFORTS[self.effort], self._decomposer()
+        best = find_start(landscape, found.rows, moments, k, method, columns.n, effort, rng)
+        return best.best.state, best
+
+    def _conclude(self, found: Found, refined: SearchedViews | None) -> Diagnostics:
         look, solution = found.moments.look, found.estimate
         model = self._densities(look)
         trace = None if refined is None else refined.trace
         if solution is None:
             assert refined is not None
             self._learn(refined.parameters, model, look.kinds, trace)
-            why = f"the moments could not be used ({found.error})"
-            text = f"{why} EM started from k-means clusters: try other seeds."
-            method = f"k-means clusters, then {refined.trace.n_iter} EM steps"
-            return without_moments(self.n_components, method, (text,), {"refinement": trace})
+            return self._describe_without_moments(found, refined)
         parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
         self._learn(parameters if refined is None else refined.parameters, model, look.kinds, trace)
-        return self._describe(solution, clipped, trace, one_pass=found.rows is None)
+        searched = None if refined is None else refined.searched
+        return self._describe(solution, clipped, trace, searched, one_pass=found.rows is None)
+
+    def _describe_without_moments(self, found: Found, refined: SearchedViews) -> Diagnostics:
+        """What was done instead, and why."""
+        begun = "k-means clusters" if refined.searched is None else f"k-means clusters, {refined.searched}"
+        text = f"the moments could not be used ({found.error}) EM started from {begun}: try other seeds."
+        details = {"refinement": refined.trace, **({} if refined.searched is None else refined.searched.details())}
+        method = f"{begun}, then {refined.trace.n_iter} EM steps"
+        return without_moments(self.n_components, method, (text,), details)
 
     def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
         """Column means for all components until there are samples enough, and words that say so."""
@@ -227,7 +259,15 @@ class MultiViewMixture(MixtureEstimator):
         self.converged_ = trace is not None and trace.converged
         self.lower_bound_ = float("nan") if trace is None else float(trace.values.max())
 
-    def _describe(self, solution: ViewSolution, clipped: float, trace: Trace | None, *, one_pass: bool) -> Diagnostics:
+    def _describe(
+        self,
+        solution: ViewSolution,
+        clipped: float,
+        trace: Trace | None,
+        searched: Outcomes[ViewParameters] | None,
+        *,
+        one_pass: bool,
+    ) -> Diagnostics:
         k, parts, search = self.n_components, solution.components, solution.search
         self.groups_ = search.basis.groups
         values = search.singular_values
@@ -245,6 +285,7 @@ class MultiViewMixture(MixtureEstimator):
             )
         method = "moments, least squares" if parts.n_sweeps else "moments"
         method = f"{method}, one pass" if one_pass else method
+        method = method if searched is None else f"{method}, {searched}"
         return Diagnostics(
             n_components=k,
             spectrum=parts.spectrum,
@@ -258,6 +299,7 @@ class MultiViewMixture(MixtureEstimator):
             advice=tuple(advice),
             details={
                 "refinement": trace,
+                **({} if searched is None else searched.details()),
                 "groups": search.basis.groups,
                 "pivot": parts.pivot,
                 "singular_values": values,
@@ -270,6 +312,7 @@ class MultiViewMixture(MixtureEstimator):
         super()._check_options()
         check_integer("n_components", self.n_components)
         check_choice("refine", self.refine, _REFINE)
+        check_effort(self.effort)
         check_integer("max_iter", self.max_iter)
         check_integer("basis_size", self.basis_size)
         check_number("tol", self.tol)
@@ -291,10 +334,7 @@ class MultiViewMixture(MixtureEstimator):
         return np.vstack([views_log_joint(batch.blocks, parameters, self._model) for batch in clean])
 
     def _n_parameters(self) -> int:
-        k, total = self.n_components, self.n_components - 1
-        for likelihood, width in zip(self.likelihoods_, self.view_widths_, strict=True):
-            total += k * {"gaussian": 2 * width, "multinomial": width - 1}.get(likelihood, width)
-        return int(total)
+        return n_parameters(self.likelihoods_, self.view_widths_, self.n_components)
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> list[Any]:
         return [self._draw_view(t, labels, rng) for t in range(len(self.means_))]

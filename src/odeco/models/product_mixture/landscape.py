@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import are_few, cheapest_pairs, halves, merging, pair_costs
+from odeco.fitting.candidates import Landscape, are_few, cheapest_pairs, merging, pair_costs
 from odeco.refinement.product_mixture import (
     PRIOR,
     Data,
@@ -27,11 +27,18 @@ _SPIKE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLandscape:
+class ProductLandscape(Landscape[Parameters]):
     """Statistics of rows in memory, in one batch; `base` is the part of the likelihood that no parameter enters."""
 
     data: Data
     base: float
+
+    @property
+    def weight(self) -> float:
+        return self.data.weight
+
+    def n_parameters(self, k: int) -> int:
+        return k - 1 + k * self.data.families.free_parameters()
 
     def size(self, state: Parameters) -> int:
         return int(state.weights.shape[1])
@@ -49,9 +56,6 @@ class ProductLandscape:
         costs = pair_costs(self._expected(found.sums, found.totals), joined)
         adding = merging(len(costs), cheapest_pairs(costs, n_pairs))
         return self._maximize(adding @ found.sums, adding @ found.totals)
-
-    def split(self, state: Parameters, rng: np.random.Generator, n_powers: int) -> Parameters:
-        return self.of_shares(halves(self.features, self._shares(state), rng, n_powers))
 
     def degenerate(self, state: Parameters) -> bool:
         """Whether the values of a column of numbers are nearly equal in a component of few rows."""
@@ -80,13 +84,15 @@ class ProductLandscape:
         ((statistics, weights),) = self.data.batches
         return statistics, weights
 
-    def _shares(self, state: Parameters) -> Floats:
+    def posterior(self, state: Parameters) -> tuple[Floats, Floats]:
         statistics, weights = self.rows
         joint = log_joint(self.data.families, statistics, state.weights, state.table).T
-        joint -= joint.max(axis=0)
+        highest = joint.max(axis=0)
+        joint -= highest
         shares = np.exp(joint, out=joint)
-        shares *= (1.0 if weights is None else weights) / shares.sum(axis=0)
-        return np.ascontiguousarray(shares)
+        totals = shares.sum(axis=0)
+        shares *= (1.0 if weights is None else weights) / totals
+        return np.ascontiguousarray(shares), highest + np.log(totals)
 
     def _maximize(self, sums: Floats, totals: Floats) -> Parameters:
         return maximize(self.data, Expectation(sums, totals, np.zeros(1)), (1, len(totals)))

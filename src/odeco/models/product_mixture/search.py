@@ -62,7 +62,7 @@ def find_start(
     found = search(landscape, _candidates(table, landscape, moments, k, method, effort, rng), k, effort, rng)
     if table.is_whole or isinstance(table.source, OutOfCoreRows):
         return found
-    return finish(found, ProductLandscape(table.data, table.base), effort.screen_steps, effort)
+    return finish(found, ProductLandscape(table.data, table.base), effort.screen_steps)
 
 
 def beats_random_rows(table: Table, moments: Parameters, rng: np.random.Generator) -> bool:
@@ -86,9 +86,9 @@ def _candidates(
 ) -> Iterator[Candidate[Parameters]]:
     yield Candidate("the moments", lambda: moments)
     yield Candidate(f"the moments at {2 * k} components", lambda: _moments_at(2 * k, table, method, rng))
-    yield Candidate(f"random rows, {2 * k} of them", lambda: random_states(landscape, 2 * k, 1, rng)[0])
+    yield Candidate(f"random rows, {2 * k} of them", lambda: random_states(landscape, 2 * k, 1, rng)[0], True)
     for state in random_states(landscape, k, effort.n_field, rng):
-        yield Candidate("random rows", partial(_same, state))
+        yield Candidate("random rows", partial(_same, state), chance=True)
 
 
 def _same(state: Parameters) -> Parameters:

@@ -1,0 +1,139 @@
+"""Where EM starts: candidates for a mixture of views, compared on some of the samples, or on all if they are few."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from odeco.decomposition import Decomposer
+from odeco.exceptions import MomentError
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, finish, search
+from odeco.models.multiview.landscape import ViewLandscape
+from odeco.models.multiview.likelihoods import em_start, within_range
+from odeco.models.multiview.moments import column_scale, solve_views
+from odeco.moments.views import ColumnSums
+from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement
+from odeco.sources.partitions import Partitioned
+from odeco.sources.rows import join_views
+from odeco.sources.views import ViewBatch, ViewSource
+
+Floats = NDArray[np.float64]
+
+# Samples on which candidates are compared, and on which it is seen whether that is needed at all.
+_MOST, _FEW = 5_000, 1_000
+_WIDEST = 100  # columns of a view beyond which it is projected at random
+_KMEANS_STEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedViews(ViewRefinement):
+    """A refinement, and the search that found its start, where there was one."""
+
+    searched: Found[ViewParameters] | None = field(default=None, repr=False)
+
+
+def sampled(source: ViewSource, columns: ColumnSums, model: ViewModel, rng: np.random.Generator) -> ViewLandscape:
+    """The likelihood of all samples, or of about 5,000."""
+    batch = _spread(source, columns.n, _MOST)
+    features = _side_by_side(batch, columns, rng)
+    return ViewLandscape(batch, model, columns.variances, features, batch.pieces)
+
+
+def find_start(
+    landscape: ViewLandscape,
+    source: ViewSource,
+    moments: ViewParameters | None,
+    k: int,
+    method: Decomposer,
+    n_samples: int,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> Found[ViewParameters]:
+    """The best candidate; where samples were left out and are not elsewhere, the two best compared on all of them."""
+
+    def candidates() -> Iterator[Candidate[ViewParameters]]:
+        yield Candidate("the moments", lambda: moments)
+        at_twice = partial(_moments_at, 2 * k, landscape, method, rng)
+        yield Candidate(f"the moments at {2 * k} components", at_twice)
+        yield Candidate(f"k-means, {2 * k} clusters", lambda: clusters(landscape, 2 * k, rng), chance=True)
+        for _ in range(effort.n_field):
+            yield Candidate("k-means", lambda: clusters(landscape, k, rng), chance=True)
+
+    found = search(landscape, candidates(), k, effort, rng)
+    if type(source) is not ViewSource or n_samples == len(landscape.batch):  # passes elsewhere cost more than they tell
+        return found
+    return finish(found, replace(landscape, read=lambda: source), effort.screen_steps)
+
+
+def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.random.Generator) -> bool:
+    """Whether k-means starts fall behind the moments on some of the samples; too few samples cannot tell."""
+    n, k, effort = len(landscape.batch), moments.weights.size, EFFORTS["auto"]
+    if n <= _FEW:
+        return False
+    rows = np.linspace(0, n - 1, _FEW).astype(np.intp)
+    batch = landscape.batch.take(rows)
+    few = replace(landscape, batch=batch, places=landscape.places[rows], read=batch.pieces)
+    rivals = [clusters(few, k, rng) for _ in range(effort.n_field)]
+    first, *others = (few.climb(state, effort.screen_steps, effort.tol)[1] for state in (moments, *rivals))
+    return bool(first >= max(others) - TIE)
+
+
+def clusters(landscape: ViewLandscape, k: int, rng: np.random.Generator) -> ViewParameters:
+    """k-means, all views side by side with columns of unit variance."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    features, weights = landscape.features, landscape.batch.row_weights()
+    k_means = KMeans(k, n_init=1, max_iter=_KMEANS_STEPS, random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters: EM sorts it out
+        labels = k_means.fit_predict(features, sample_weight=weights)
+    shares = np.eye(k)[:, labels] * weights
+    shares += 1e-3 * weights.mean() / k  # no component is empty
+    return em_start(landscape.of_shares(shares), landscape.model)
+
+
+def _moments_at(
+    k: int, landscape: ViewLandscape, method: Decomposer, rng: np.random.Generator
+) -> ViewParameters | None:
+    """The theorem's estimate of another number of components, from the samples of the search."""
+    try:
+        found = solve_views(ViewSource(lambda: [landscape.batch]), k, rng, method=method)
+    except MomentError:
+        return None
+    return em_start(within_range(found.weights, found.means, found.variances, landscape.model)[0], landscape.model)
+
+
+def _side_by_side(batch: ViewBatch, columns: ColumnSums, rng: np.random.Generator) -> Floats:
+    """All views of unit variance; wide ones projected."""
+    parts = []
+    for block, variance, center in zip(batch.blocks, columns.variances, columns.means, strict=True):
+        scale = column_scale(variance, counts=bool(sparse.issparse(block)))
+        directions = np.diag(scale) if scale.size <= _WIDEST else _random_directions(scale, rng)
+        parts.append(np.asarray(block @ directions) - center @ directions)
+    rows = np.hstack(parts)
+    return np.asarray(rows + 1e-9 * rng.standard_normal(rows.shape))  # equal rows still make k clusters
+
+
+def _spread(source: ViewSource, n_samples: int, most: int) -> ViewBatch:
+    """All samples where there are at most so many, else every m-th, about as many in all."""
+    step = max(1, -(-n_samples // most))
+    if isinstance(source, Partitioned):  # no more than these travel
+        return join_views(source.only(np.arange(0, source.n_rows, step)).collect())
+    kept, seen = [], 0
+    for batch in source:
+        rows = np.arange((-seen) % step, len(batch), step)
+        seen += len(batch)
+        if rows.size:
+            kept.append(batch.take(rows))
+    return join_views(kept)
+
+
+def _random_directions(scale: Floats, rng: np.random.Generator) -> Floats:
+    return np.asarray(scale[:, None] * rng.standard_normal((scale.size, _WIDEST)) / np.sqrt(_WIDEST))
