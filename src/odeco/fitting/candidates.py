@@ -472,9 +472,12 @@ def seeds(features: Floats, shares: Floats, densities: Floats, n_new: int, rng: 
     return everyone
 
 
-def are_few(masses: Floats, total: float) -> NDArray[np.bool_]:
-    """Components of so few rows that equal values among them are chance: below ten, or a hundredth of all."""
-    return masses < max(10.0, total / 100)
+def spike_limits(masses: Floats, total: float) -> Floats:
+    """Variances (k,), as shares of a column's own, below which a component sits on a few equal values.
+
+    Rounded numbers are equal in dozens of rows by chance; where a hundred are, and a hundredth of all, the data are so.
+    """
+    return np.where(masses < max(100.0, total / 100), 1e-4, 0.0)
 
 
 def cheapest_pairs(costs: Floats, n_pairs: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import Landscape, are_few, cheapest_pairs, merging, pair_costs
+from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs, spike_limits
 from odeco.refinement.views import (
     PosteriorSums,
     ViewDensities,
@@ -25,8 +25,6 @@ from odeco.sources.views import ViewBatch
 
 Floats = NDArray[np.float64]
 
-# Variances, as shares of the columns' own, below which a component sits on a few equal values.
-_SPIKE = 1e-4
 # Numbers in the sums of the pairs whose mergers are judged at a time.
 _MOST_NUMBERS = 2**22
 
@@ -79,9 +77,9 @@ class ViewLandscape(Landscape[ViewParameters]):
     def degenerate(self, state: ViewParameters) -> bool:
         """Whether the values of a Gaussian column are nearly equal in a component of few samples."""
         weight = float(self.batch.row_weights().sum())
-        few = are_few(state.weights * weight, weight)
+        limits = spike_limits(state.weights * weight, weight)[:, None]
         pairs = zip(state.variances, self.variances, strict=True)
-        return any(bool((v[few] < _SPIKE * total)[:, total > 0].any()) for v, total in pairs if v is not None)
+        return any(bool((v < limits * total)[:, total > 0].any()) for v, total in pairs if v is not None)
 
     def of_shares(self, shares: Floats) -> ViewParameters:
         """The parameters of responsibilities times weights, (k, n)."""

@@ -72,26 +72,27 @@ def find_start(
 
 
 def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.random.Generator) -> bool:
-    """Whether k-means starts fall behind the moments on some of the samples; too few samples cannot tell."""
+    """Whether a k-means start falls behind the moments on some of the samples; too few samples cannot tell."""
     n, k, effort = len(landscape.batch), moments.weights.size, EFFORTS["auto"]
     if n <= _FEW:
         return False
     rows = np.linspace(0, n - 1, _FEW).astype(np.intp)
     batch = landscape.batch.take(rows)
     few = replace(landscape, batch=batch, places=landscape.places[rows], read=batch.pieces)
-    rivals = [clusters(few, k, rng) for _ in range(effort.n_field)]
-    first, *others = (few.climb(state, effort.screen_steps, effort.tol)[1] for state in (moments, *rivals))
-    return bool(first >= max(others) - TIE)
+    ours, theirs = (few.climb(state, effort.screen_steps, effort.tol)[1] for state in (moments, clusters(few, k, rng)))
+    return bool(ours >= theirs - TIE)
 
 
 def clusters(landscape: ViewLandscape, k: int, rng: np.random.Generator) -> ViewParameters:
     """k-means, all views side by side with columns of unit variance."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
     features, weights = landscape.features, landscape.batch.row_weights()
     k_means = KMeans(k, n_init=1, max_iter=_KMEANS_STEPS, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
+    # On few samples threads wait for one another longer than they work.
+    with warnings.catch_warnings(), threadpool_limits(1, "openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters: EM sorts it out
         labels = k_means.fit_predict(features, sample_weight=weights)
     shares = np.eye(k)[:, labels] * weights

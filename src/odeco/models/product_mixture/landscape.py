@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import Landscape, are_few, cheapest_pairs, merging, pair_costs
+from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs, spike_limits
 from odeco.refinement.product_mixture import (
     PRIOR,
     Data,
@@ -21,9 +21,6 @@ from odeco.refinement.product_mixture import (
 )
 
 Floats = NDArray[np.float64]
-
-# Standardized variances below this are those of a component that sits on a few equal values.
-_SPIKE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +56,8 @@ class ProductLandscape(Landscape[Parameters]):
 
     def degenerate(self, state: Parameters) -> bool:
         """Whether the values of a column of numbers are nearly equal in a component of few rows."""
-        few = are_few(state.weights[0] * self.data.weight, self.data.weight)
-        return bool((state.table[few, self.data.families.spans[4]] < _SPIKE).any())
+        limits = spike_limits(state.weights[0] * self.data.weight, self.data.weight)
+        return bool((state.table[:, self.data.families.spans[4]] < limits[:, None]).any())
 
     def of_shares(self, shares: Floats) -> Parameters:
         """The parameters of responsibilities times weights, (k, n)."""
