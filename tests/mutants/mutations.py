@@ -272,4 +272,23 @@ MUTATIONS = [
         "if n_entries < shape.n_entries:",
         "unit/files/test_counts.py::test_a_faulty_docword_file_is_refused",
     ),
+    # Mergers are judged by what the expected likelihood loses
+    Mutation(
+        "models/product_mixture/landscape.py",
+        "np.asarray(entropy + np.einsum",
+        "np.asarray(0 * entropy + np.einsum",
+        "unit/models/test_product_landscape.py::test_the_cost_is_that_of_the_likelihood_with_known_components",
+    ),
+    Mutation(
+        "refinement/views.py",
+        'values = values + np.einsum("ip,ip->i", slopes, features) + constant * totals',
+        'values = values + np.einsum("ip,ip->i", slopes, features)',
+        "unit/models/test_view_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses",
+    ),
+    Mutation(
+        "models/dawid_skene/landscape.py",
+        "np.asarray(own + totals * np.log",
+        "np.asarray(own + 0 * totals * np.log",
+        "unit/models/test_crowd_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses",
+    ),
 ]

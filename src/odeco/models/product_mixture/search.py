@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 # Rows on which candidates are compared; of larger tables, so many spread over all of them.
 MOST_ROWS = 5_000
 # Random starts take their first steps together, and as many as one step of so many products has room for.
-_BUDGET, _MOST_RANDOM = 100_000_000, 60
+_BUDGET, _MOST_RANDOM = 100_000_000, 120
 # Rows on which it is seen whether a search is needed at all, and room for random starts there.
 _FEW_ROWS, _FEW_BUDGET = 1_000, 1_000_000
 
@@ -115,7 +115,7 @@ def random_states(
     drawn = random_starts(data.families, data.overall, statistics, mass, n_drawn, k, rng)
     if n_drawn == n_states:
         return [drawn.pick(np.array([i])) for i in range(n_states)]
-    climbed = refine_products(data, drawn, max_iter=20, tol=0.0)
+    climbed = refine_products(data, drawn, max_iter=40, tol=0.0)
     best = np.argsort(-climbed.values, kind="stable")[:n_states]
     return [climbed.parameters.pick(best[i : i + 1]) for i in range(n_states)]
 
