@@ -100,7 +100,7 @@ def test_a_crowd_whose_first_starts_are_stuck_says_what_led_further(monkeypatch)
         quick = DawidSkene(effort="quick", max_iter=15, random_state=0).fit(labels)
     model = DawidSkene(max_iter=15, random_state=0).fit(labels)
     assert model.lower_bound_ > quick.lower_bound_ + 0.1
-    assert "the best of 6 starts" in model.diagnostics_.method
+    assert "the best of 7 starts" in model.diagnostics_.method
     assert model.diagnostics_.details["start"] == model.diagnostics_.details["starts"][0][0]
     assert np.mean(model.predict(labels) == truth) > 0.95
 

@@ -98,7 +98,7 @@ def test_splitting_keeps_totals_and_missing_values_take_no_side():
     land = landscape(X)
     state = from_labels(land, h)
     doubled = land.split(state, np.random.default_rng(0), 8)
-    shares = land._shares(state).sum(axis=1) / N
+    shares = land.posterior(state)[0].sum(axis=1) / N
     np.testing.assert_allclose(doubled.weights[0, :5] + doubled.weights[0, 5:], shares, atol=1e-7)
     assert np.abs(land.features[np.isnan(X[:, 0])][:, land.data.families.spans[3].start]).max() == 0
     assert np.abs(land.features[np.isnan(X[:, 6])][:, land.data.families.spans[1]][:, :5]).max() == 0

@@ -81,7 +81,7 @@ def test_weights_count_as_repetitions_and_splitting_keeps_totals():
         # Features are told apart by noise of 1e-9, which differs.
         np.testing.assert_allclose(one.weights, two.weights, atol=1e-6)
         np.testing.assert_allclose(one.means[0], two.means[0], atol=1e-5)
-    shares = once._shares(start).sum(axis=1) / weights.sum()
+    shares = once.posterior(start)[0].sum(axis=1) / weights.sum()
     halves = once.split(start, np.random.default_rng(0), 8).weights
     np.testing.assert_allclose(halves[:4] + halves[4:], shares, atol=1e-10)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odeco.fitting.card import Card, Option, Stored, shapes
-from odeco.models.card_parts import MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
+from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 from odeco.models.multiview.card import THREE_VIEWS
 
 
@@ -31,6 +31,7 @@ CARD = Card(
     options=(
         Option("n_init", int, "Random groupings of the annotators to start from.", "--starts", least=1),
         refine("em", "one-step", "least-squares"),
+        EFFORT,
         SMOOTHING,
         MAX_ITER,
         TOL,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odeco.fitting.card import Card, Option, Stored, shapes
-from odeco.models.card_parts import MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
+from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 
 _LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "multinomial")
 _AMONG = f"among {' '.join(_LIKELIHOODS)}"
@@ -75,6 +75,7 @@ CARD = Card(
             several=True,
         ),
         refine("em", "one-step", "least-squares"),
+        EFFORT,
         SMOOTHING,
         MAX_ITER,
         TOL,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from odeco.fitting.card import Card, Option, Stored, shapes
-from odeco.models.card_parts import MAX_ITER, MIXTURE, TOL, refine
+from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, TOL, refine
 
 _FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
 
@@ -94,6 +94,7 @@ CARD = Card(
             several=True,
         ),
         refine("em", "one-step"),
+        EFFORT,
         MAX_ITER,
         TOL,
     ),
