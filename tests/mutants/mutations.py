@@ -238,7 +238,7 @@ MUTATIONS = [
     Mutation(
         "models/single_topic/estimator.py", "(k - 1) + k * (d - 1)", "(k - 1) + k * d", f"{CRITERIA}[single_topic]"
     ),
-    Mutation("models/hmm/base.py", "k - 1 + k * (k - 1)", "k * k", f"{CRITERIA}[hmm_of_counts]"),
+    Mutation("refinement/emissions.py", "k - 1 + k * (k - 1)", "k * k", f"{CRITERIA}[hmm_of_counts]"),
     Mutation(
         "models/dawid_skene/estimator.py",
         "n_workers * k * (n_labels - 1)",

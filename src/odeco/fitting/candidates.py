@@ -36,16 +36,7 @@ class Climbable(Protocol[State]):
 
 
 class Landscape(ABC, Generic[State]):
-    """A log-likelihood on rows in memory, seen from the components of a model.
-
-    Components are taken apart by the responsibilities that they have for the rows: `posterior` reads them off a state,
-    `of_shares` makes a state of them.
-    """
-
-    @property
-    @abstractmethod
-    def features(self) -> Floats:
-        """What rows differ in, (n, p), columns on one scale."""
+    """A log-likelihood on rows in memory, seen from the components of a model."""
 
     @property
     @abstractmethod
@@ -57,8 +48,8 @@ class Landscape(ABC, Generic[State]):
         """Components."""
 
     @abstractmethod
-    def n_parameters(self, k: int, /) -> int:
-        """Free parameters of k components."""
+    def n_parameters(self, state: State, /) -> int:
+        """Free parameters of all components."""
 
     @abstractmethod
     def climb(self, state: State, n_steps: int, tol: float, /) -> tuple[State, float]:
@@ -69,6 +60,31 @@ class Landscape(ABC, Generic[State]):
         """`n_pairs` components fewer: those pairs joined whose mergers cost the expected likelihood least."""
 
     @abstractmethod
+    def split(self, state: State, rng: np.random.Generator, n_powers: int, /) -> State:
+        """Twice the components: each cut across the direction in which its rows vary most, found by power steps."""
+
+    def seed(self, state: State, n_new: int, rng: np.random.Generator, /) -> State:
+        """`n_new` more components or so, on rows that fit worst; unless that is known, cut at random."""
+        return self.split(state, rng, 0)
+
+    @abstractmethod
+    def degenerate(self, state: State, /) -> bool:
+        """Whether a component sits on so few rows that its likelihood says nothing."""
+
+
+class RowLandscape(Landscape[State]):
+    """Rows that do not depend on each other.
+
+    Components are taken apart by the responsibilities that they have for the rows: `posterior` reads them off a state,
+    `of_shares` makes a state of them.
+    """
+
+    @property
+    @abstractmethod
+    def features(self) -> Floats:
+        """What rows differ in, (n, p), columns on one scale."""
+
+    @abstractmethod
     def posterior(self, state: State, /) -> tuple[Floats, Floats]:
         """Responsibilities times weights of the rows (k, n), and the log densities of the rows (n,)."""
 
@@ -76,16 +92,10 @@ class Landscape(ABC, Generic[State]):
     def of_shares(self, shares: Floats, /) -> State:
         """The state of largest expected likelihood for responsibilities times weights (k, n)."""
 
-    @abstractmethod
-    def degenerate(self, state: State, /) -> bool:
-        """Whether a component sits on so few rows that its likelihood says nothing."""
-
-    def split(self, state: State, rng: np.random.Generator, n_powers: int) -> State:
-        """Twice the components: each cut across the direction in which its rows vary most, found by power steps."""
+    def split(self, state: State, rng: np.random.Generator, n_powers: int, /) -> State:
         return self.of_shares(halves(self.features, self.posterior(state)[0], rng, n_powers))
 
-    def seed(self, state: State, n_new: int, rng: np.random.Generator) -> State:
-        """`n_new` more components, on rows that fit worst."""
+    def seed(self, state: State, n_new: int, rng: np.random.Generator, /) -> State:
         return self.of_shares(seeds(self.features, *self.posterior(state), n_new, rng))
 
 
@@ -267,35 +277,31 @@ class Sizes(Generic[State]):
 
     def __init__(self, landscape: Landscape[State]) -> None:
         self.landscape = landscape
-        self.values: dict[int, float] = {}
+        self.criteria: dict[int, float] = {}
 
-    def see(self, size: int, value: float) -> None:
-        """A mixture of this size was climbed to this value."""
-        self.values[size] = max(value, self.values.get(size, -np.inf))
+    def see(self, state: State, value: float) -> float:
+        """A mixture that was climbed to this value; its BIC, in nats, larger is better."""
+        weight, size = self.landscape.weight, self.landscape.size(state)
+        criterion = float(value * weight - self.landscape.n_parameters(state) * np.log(max(weight, 2.0)) / 2)
+        self.criteria[size] = max(criterion, self.criteria.get(size, -np.inf))
+        return criterion
 
     @property
     def suggested(self) -> int | None:
         """The size of the best BIC; None where it is the largest one seen."""
-        best = max(self.values, key=self._criterion)
-        return None if best == max(self.values) and best > 1 else best
-
-    def _criterion(self, size: int) -> float:
-        penalty = self.landscape.n_parameters(size) * np.log(max(self.landscape.weight, 2.0)) / 2
-        return float(self.values[size] * self.landscape.weight - penalty)
+        best = max(self.criteria, key=lambda size: self.criteria[size])
+        return None if best == max(self.criteria) and best > 1 else best
 
     def merge_further(self, best: Outcome[State], effort: Effort) -> int:
         """Merge the best one by one as long as BIC gains; how many of its components explain next to nothing."""
-        state, k = best.state, self.landscape.size(best.state)
-        self.see(k, best.value)
-        idle, size = 0, k
-        while size > 1:
-            state, value = self.landscape.climb(self.landscape.merge(state, 1), effort.screen_steps, effort.tol)
-            size -= 1
-            self.see(size, value)
-            chance = self.landscape.n_parameters(k) - self.landscape.n_parameters(size)
-            if (best.value - value) * self.landscape.weight < _BY_CHANCE * chance:
-                idle = k - size
-            if self._criterion(size) < self._criterion(size + 1):
+        land, state, idle = self.landscape, best.state, 0
+        k, n_parameters, criterion = land.size(state), land.n_parameters(state), self.see(state, best.value)
+        while (size := land.size(state)) > 1:
+            state, value = land.climb(land.merge(state, 1), effort.screen_steps, effort.tol)
+            before, criterion = criterion, self.see(state, value)
+            if (best.value - value) * land.weight < _BY_CHANCE * (n_parameters - land.n_parameters(state)):
+                idle = k - size + 1
+            if criterion < before:
                 break
         return idle
 
@@ -330,11 +336,11 @@ def resize(
         state, _ = landscape.climb(landscape.split(state, rng, POWERS), effort.settle_steps, effort.tol)
     if landscape.size(state) > k:
         state, value = landscape.climb(state, effort.screen_steps, effort.tol)
-        seen.see(landscape.size(state), value)
+        seen.see(state, value)
     while (surplus := landscape.size(state) - k) > 0:
         state = landscape.merge(state, -(-surplus // 4))
         state, value = landscape.climb(state, effort.settle_steps, effort.tol)
-        seen.see(landscape.size(state), value)
+        seen.see(state, value)
     return state
 
 

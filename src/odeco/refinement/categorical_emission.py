@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import xlogy
 
 from odeco.refinement.emissions import Emission, Statistics
 from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
@@ -52,6 +54,15 @@ class CategoricalEmission(Emission):
 
     def maximize(self, statistics: Statistics) -> Self:
         return type(self)(mean_rows(statistics[0], self.smoothing, self.probabilities), self.smoothing)
+
+    def expected(self, statistics: Statistics) -> Floats:
+        return np.asarray(xlogy(statistics[0], self.probabilities).sum(axis=1))
+
+    def features(self, observations: NDArray[Any]) -> Any:
+        """Each symbol in a column of its own."""
+        present = np.flatnonzero(observations >= 0)
+        shape = len(observations), self.probabilities.shape[1]
+        return sparse.csr_array((np.ones(present.size), (present, observations[present])), shape)
 
     def log_prior(self) -> float:
         return log_dirichlet(self.probabilities, self.smoothing)

@@ -57,6 +57,23 @@ class Emission(ABC):
         return 0.0
 
     @abstractmethod
+    def expected(self, statistics: Statistics) -> Floats:
+        """Expected log-likelihood of each state's observations from their sums, (k,), up to terms linear in these."""
+
+    def largest_expected(self, statistics: Statistics) -> Floats:
+        """The largest for states with such sums, (m,): of any number of states, whatever the parameters here are."""
+        alike = self.permute(np.zeros(len(statistics[0]), dtype=np.intp))
+        return alike.maximize(statistics).expected(statistics)
+
+    @abstractmethod
+    def features(self, observations: NDArray[Any]) -> Any:
+        """What observations differ in, (m, p), dense or sparse, 0 where one is missing: states are split by it."""
+
+    def degenerate(self) -> bool:
+        """Whether a state sits on nearly equal observations: its likelihood says nothing."""
+        return False
+
+    @abstractmethod
     def pack(self) -> Floats:
         """Parameters as one vector whose every linear combination `unpack` can make an emission of.
 
@@ -102,6 +119,12 @@ class HMMParameters(Generic[E]):
     def n_components(self) -> int:
         """Number of states k."""
         return int(self.startprob.size)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters."""
+        k = self.n_components
+        return k - 1 + k * (k - 1) + self.emission.n_parameters
 
     def permute(self, order: NDArray[np.intp]) -> HMMParameters[E]:
         """States in another order."""

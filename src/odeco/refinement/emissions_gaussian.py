@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
 _LEAST_RATIO = 1e-13  # of eigenvalues of a covariance: below, rounding makes it indefinite
+_SPIKE = 1e-5  # of a variance in units of the column's: below, a state sits on a few equal values
 _LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
@@ -77,6 +78,13 @@ class GaussianEmission(Emission):
     def on_floor(self, margin: float) -> NDArray[np.bool_]:
         """Which states have a variance of at most `margin` times the least, (k,)."""
 
+    def features(self, observations: NDArray[Any]) -> Floats:
+        """Columns in their units."""
+        return np.nan_to_num((observations - self.center) / self.scale)
+
+    def degenerate(self) -> bool:
+        return bool(self.on_floor(_SPIKE / self.min_covar).any())
+
     def permute(self, order: NDArray[np.intp]) -> Self:
         return replace(self, means=self.means[order], covars=self.covars[order])
 
@@ -117,6 +125,12 @@ class DiagonalGaussian(GaussianEmission):
         means = np.where(seen, first / safe, self.means - self.center)
         squares = np.maximum(second - totals * means**2, 0.0)
         return replace(self, means=means + self.center, covars=self._covars_of(squares, totals))
+
+    def expected(self, statistics: Statistics) -> Floats:
+        totals, first, second = statistics
+        means, variances = self.means - self.center, self._variances
+        squares = second - 2 * means * first + totals * means**2
+        return np.asarray(-0.5 * (totals * np.log(variances) + squares / variances).sum(axis=1))
 
     def _covars_of(self, squares: Floats, totals: Floats) -> Floats:
         """Variances that maximize the likelihood, from the sums of squares about the means."""
@@ -238,6 +252,13 @@ class FullGaussian(GaussianEmission):
         scatter = second - totals[:, None, None] * means[:, :, None] * means[:, None, :]
         return replace(self, means=means + self.center, covars=self._covars_of(scatter, totals))
 
+    def expected(self, statistics: Statistics) -> Floats:
+        totals, first, second = statistics
+        means, matrices = self.means - self.center, self._matrices()
+        crossed = means[:, :, None] * (2 * first - totals[:, None] * means)[:, None, :]  # its transpose counts as much
+        distances = np.einsum("jab,jba->j", np.linalg.inv(matrices), second - crossed)
+        return np.asarray(-0.5 * (totals * np.linalg.slogdet(matrices)[1] + distances))
+
     def _covars_of(self, scatter: Floats, totals: Floats) -> Floats:
         seen = totals > _LEAST_WEIGHT
         covars = (scatter + np.diag(self._added)) / np.where(seen, totals, 1.0)[:, None, None]
@@ -294,6 +315,11 @@ class TiedGaussian(FullGaussian):
         if total <= _LEAST_WEIGHT:
             return self.covars
         return floored((scatter.sum(axis=0) + np.diag(self._added)) / total, self.floor)
+
+    def largest_expected(self, statistics: Statistics) -> Floats:
+        """With the covariance as it is: all states share it."""
+        alike = self.permute(np.zeros(len(statistics[0]), dtype=np.intp))
+        return replace(alike.maximize(statistics), covars=self.covars).expected(statistics)
 
     def permute(self, order: NDArray[np.intp]) -> Self:
         return replace(self, means=self.means[order])

@@ -62,6 +62,16 @@ class PoissonEmission(Emission):
         rates = np.where(seen, sums / np.where(seen, totals, 1.0), self.rates)
         return replace(self, rates=np.maximum(rates, self.floor))
 
+    def expected(self, statistics: Statistics) -> Floats:
+        totals, sums = statistics
+        return np.asarray((sums * np.log(self.rates) - totals * self.rates).sum(axis=1))
+
+    def features(self, observations: NDArray[Any]) -> Floats:
+        """Square roots, of which the variance within a state is about the same everywhere."""
+        counts, present = _present(observations)
+        roots = np.sqrt(counts) - np.sqrt(self.rates.mean(axis=0))
+        return np.asarray(roots if present is None else roots * present)
+
     def pack(self) -> Floats:
         return np.log(self.rates).ravel()
 

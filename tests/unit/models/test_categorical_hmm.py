@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +14,15 @@ from sklearn.exceptions import NotFittedError
 
 from odeco import CategoricalHMM, MomentWarning
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import EFFORTS, Candidate, search
 from odeco.metrics import match_components
 from odeco.models.hmm import stream as _hmm_stream
 from odeco.models.hmm.base import stationary_distribution
-from odeco.models.hmm.starts import Candidate, best_starts
+from odeco.models.hmm.landscape import ChainLandscape
 from odeco.models.hmm.symbol_starts import most_likely
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
+from odeco.refinement.hmm import Smoothing
 from odeco.simulate import categorical_hmm, random_chain
 from odeco.sources.sequences import Sequences
 
@@ -222,9 +225,12 @@ def test_any_integers_give_the_same_fit_and_nothing_of_the_caller_is_kept(sample
     np.testing.assert_array_equal(stream.emissionprob_, other.emissionprob_)
 
 
-def test_memory_beyond_the_data_does_not_grow_with_them(sample):
+@pytest.mark.filterwarnings("ignore:Baum-Welch has not converged:odeco.MomentWarning")
+def test_memory_beyond_the_data_does_not_grow_with_them(truth):
+    drawn = categorical_hmm(1_200_000, *truth, random_state=12).observations[:, 0]
+
     def most(n):
-        x = np.tile(sample.observations[:20_000, 0], n // 20_000)
+        x = drawn[:n].copy()
         model = CategoricalHMM(4, max_iter=2, random_state=0)
         model.fit(x)  # what compiles and is imported is not the point
         tracemalloc.start()
@@ -243,12 +249,14 @@ def test_fewer_symbols_than_states_use_windows():
     x = categorical_hmm(100_000, transmat, emissions, random_state=0).observations
     with pytest.raises(MomentError, match=r"2 different symbols cannot tell 3 states apart.*refine='auto'"):
         CategoricalHMM(3, refine=None, random_state=0).fit(x)
-    with pytest.warns(MomentWarning, match="windows of 3 symbols"):
-        model = CategoricalHMM(3, random_state=0, max_iter=1).fit(x)
-    assert model.diagnostics_.method.startswith("moments of windows, then")
-    emission_error, transition_error = error(model, (transmat, emissions))
-    assert emission_error < 0.1
-    assert transition_error < 0.1
+    for effort in ("quick", "auto"):
+        with pytest.warns(MomentWarning, match="windows of 3 symbols"):
+            model = CategoricalHMM(3, effort=effort, random_state=0, max_iter=1).fit(x)
+        assert effort == "auto" or model.diagnostics_.method.startswith("moments of windows, then")
+        emission_error, transition_error = error(model, (transmat, emissions))
+        assert emission_error < 0.1
+        assert transition_error < 0.1
+    assert model.diagnostics_.suggested_components == 3
 
 
 def chain_of(k, d, n, seed):
@@ -264,18 +272,32 @@ def long_segments():
     ("start", "draw"),
     [
         ("symmetrized moments with ridge 0.01 and EM on pairs", lambda: chain_of(3, 6, 50_000, 2)),
-        ("symmetrized moments with ridge 0.5 and EM on pairs", lambda: chain_of(4, 15, 600, 1)),
-        ("common eigenvectors of moments and EM on pairs", lambda: chain_of(5, 12, 3_000, 0)),
-        ("clusters of segments", long_segments),
-        ("clusters of segments", lambda: (3, np.zeros(300, dtype=int))),  # all are as likely: the first of them
+        ("clusters of segments", lambda: (3, np.zeros(300, dtype=int))),  # no moments: the first of the others
         ("frequencies", lambda: (1, np.arange(300) % 7)),
     ],
 )
 @pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
-def test_the_start_that_won_is_named(start, draw):
+def test_without_a_search_the_first_start_is_taken(start, draw):
     k, x = draw()
-    model = CategoricalHMM(k, random_state=0, max_iter=5).fit(x)
+    model = CategoricalHMM(k, effort="quick", random_state=0, max_iter=5).fit(x)
     assert model.diagnostics_.method.startswith(f"{start}, then")
+
+
+@pytest.mark.parametrize("draw", [lambda: chain_of(4, 15, 600, 1), lambda: chain_of(5, 12, 3_000, 0), long_segments])
+@pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
+def test_the_start_that_won_is_named(draw):
+    k, x = draw()
+    quick, model = (CategoricalHMM(k, effort=effort, random_state=0).fit(x) for effort in ("quick", "auto"))
+    details = model.diagnostics_.details
+    assert model.diagnostics_.method.startswith(f"{details['starts'][0][0]}, then")
+    names = {name for name, _ in details["starts"]}
+    merged = {f"{kind}, merged from {2 * k}" for kind in ("moments", "a random guess", "clusters of segments")}
+    assert (
+        merged | {"common eigenvectors of moments and EM on pairs", "a random guess", "clusters of segments"} <= names
+    )
+    assert details["replicated"] >= 1
+    assert details["spread"] >= 0
+    assert model.score(x) > quick.score(x) - 0.001 * len(x)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -283,11 +305,13 @@ def test_names_stay_with_their_candidates(sample, truth, turned):
     transmat, emissions = truth
     good = HMMParameters(sample.startprob, transmat, CategoricalEmission(emissions, 0.0))
     saddle = HMMParameters(np.full(4, 0.25), np.full((4, 4), 0.25), CategoricalEmission(np.full((4, 15), 1 / 15), 0.0))
-    candidates = [Candidate("the truth", good), Candidate("a saddle", saddle)][:: -1 if turned else 1]
+    candidates = [Candidate("the truth", lambda: good), Candidate("a saddle", lambda: saddle)][:: -1 if turned else 1]
     x = sample.observations[:3_000, 0]
     data = Sequences(np.append(np.arange(15), -1), x, np.array([0, 3_000]), None)
-    assert best_starts(data, candidates)[0][0].name == "the truth"
-    assert most_likely(candidates, data)[0].name == "the truth"
+    quick = replace(EFFORTS["auto"], patience=0)
+    found = search(ChainLandscape(data, Smoothing()), candidates, 4, quick, np.random.default_rng(0))
+    assert found.best.name == "the truth"
+    assert most_likely(candidates, data)[0] == "the truth"
 
 
 def test_non_stationary_starts_are_found(truth):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs
+from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdPosteriors, crowd_log_joint, maximize, refine_crowd
 from odeco.sources.votes import VoteBatch
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class CrowdLandscape(Landscape[CrowdParameters]):
+class CrowdLandscape(RowLandscape[CrowdParameters]):
     """Items in memory, and `n_labels` that each worker may give."""
 
     batch: VoteBatch = field(repr=False)
@@ -28,7 +28,8 @@ class CrowdLandscape(Landscape[CrowdParameters]):
     def weight(self) -> float:
         return float(self.batch.row_weights().sum())
 
-    def n_parameters(self, k: int) -> int:
+    def n_parameters(self, state: CrowdParameters) -> int:
+        k = self.size(state)
         n_workers = self.batch.votes.shape[1] // self.n_labels
         return int(k - 1 + n_workers * k * (self.n_labels - 1))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs
+from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
     Points,
@@ -28,7 +28,7 @@ _THIN, _FEW_ROWS = 1e-4, 10
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianLandscape(Landscape[GaussianParameters]):
+class GaussianLandscape(RowLandscape[GaussianParameters]):
     """Rows (n, p) about their mean, all in memory: whole, or projected, with what was left out in ``points.rest``.
 
     Attributes
@@ -55,8 +55,8 @@ class GaussianLandscape(Landscape[GaussianParameters]):
     def weight(self) -> float:
         return float(len(self.rows) if self.weights is None else self.weights.sum())
 
-    def n_parameters(self, k: int) -> int:
-        return n_parameters(self.covariance_type, k, self.points.dimension)
+    def n_parameters(self, state: GaussianParameters) -> int:
+        return n_parameters(self.covariance_type, state.weights.size, self.points.dimension)
 
     def size(self, state: GaussianParameters) -> int:
         return state.weights.size

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import check_effort
 from odeco.fitting.estimator import MomentEstimator
 from odeco.models.hmm.remote import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
 from odeco.refinement.emissions import Emission, HMMParameters
@@ -86,6 +87,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
 
     n_components: int
     refine: str | None
+    effort: str
     method: str
     method_options: Mapping[str, Any] | None
     smoothing: float
@@ -185,6 +187,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
         if self.refine not in (None, "auto", "baum-welch"):
             raise ValueError(f"refine must be None, 'auto' or 'baum-welch', got {self.refine!r}.")
+        check_effort(self.effort)
         whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
         if self.refine is not None and not (whole and self.max_iter >= 1):
             raise ValueError(
@@ -210,6 +213,8 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
             [float(value * total) for value in trace.values], trace.n_iter, trace.converged, self.tol, self.max_iter
         )
         self.n_iter_ = trace.n_iter
+        unfinished = trace.reason is StopReason.MAX_ITER and trace.n_iter > 1 and self.tol > 0  # else they were wanted
+        advice = (f"Baum-Welch has not converged: {StopReason.MAX_ITER.value}",) if unfinished else ()
         passes = f", then {trace.n_iter} Baum-Welch passes{report.refined_on}" if refined else ""
         self.diagnostics_ = warn_all(
             Diagnostics(
@@ -222,7 +227,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
                 suggested_components=report.suggested_components,
                 method=report.method + passes,
                 n_passes=report.n_passes,
-                advice=report.advice,
+                advice=report.advice + advice,
                 details={"refinement": trace, "early_passes": report.n_early, **report.details},
             ),
         )
@@ -349,16 +354,12 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
 
     def aic(self, X: Any, lengths: ArrayLike | None = None) -> float:
         """Akaike information criterion: lower is better."""
-        return -2 * self.score(X, lengths) + 2 * self._n_parameters()
+        return -2 * self.score(X, lengths) + 2 * self._parameters().n_parameters
 
     def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
         """Bayesian information criterion: lower is better; counts the steps of all sequences."""
         value, n_steps = self._likelihood(X, lengths)
-        return -2 * value + self._n_parameters() * float(np.log(n_steps))
-
-    def _n_parameters(self) -> int:
-        k = self.startprob_.size
-        return k - 1 + k * (k - 1) + self._emission().n_parameters
+        return -2 * value + self._parameters().n_parameters * float(np.log(n_steps))
 
 
 def stationary_distribution(transmat: ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from odeco._random import RandomState, as_generator
 from odeco.fitting.stream import StreamPlan
 from odeco.models.hmm.base import HiddenMarkovModel, MomentReport
-from odeco.models.hmm.starts import LONG, on_a_part
+from odeco.models.hmm.search import best_start, effort_of
 from odeco.models.hmm.stream import StreamedSymbols, symbol_plan
 from odeco.models.hmm.symbol_starts import (
     moment_starts,
@@ -33,9 +33,6 @@ _BLOCK = 1 << 18  # symbols looked at at a time
 # A larger alphabet than both of these is a mistake unless `n_features` says so: what symbols cost (300 steps, k = 2:
 # 1 s for every 10,000) they then cost without occurring.
 _SYMBOLS, _SYMBOLS_PER_STEP = 10_000, 10
-# Where no chain of k states made the data (text), moments start far from the optimum: Baum-Welch then begins with a
-# part of the steps. Residuals of the third moments were 0.01-0.10 for chains, 0.19-0.42 for letters of two texts.
-_MISFIT = 0.15
 
 
 class CategoricalHMM(HiddenMarkovModel):
@@ -51,6 +48,9 @@ class CategoricalHMM(HiddenMarkovModel):
         "auto" is accelerated Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the
         paper's pure estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the
         data do not determine it.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     method, method_options : str, mapping or None
         Method of `odeco.decompose`, and its options: for the paper's estimate and for starts by symmetrized moments.
     smoothing : float
@@ -85,16 +85,18 @@ class CategoricalHMM(HiddenMarkovModel):
         *,
         n_features: int | None = None,
         refine: str | None = "auto",
+        effort: str = "auto",
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
         smoothing: float = 0.01,
-        max_iter: int = 100,
+        max_iter: int = 500,
         tol: float = 4e-6,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
         self.refine = refine
+        self.effort = effort
         self.method = method
         self.method_options = method_options
         self.smoothing = smoothing
@@ -172,8 +174,8 @@ class CategoricalHMM(HiddenMarkovModel):
         if self.refine is None:
             return theorem_estimate(moments, k, smoothing=self.smoothing, method=method, rng=rng)
         candidates, report = moment_starts(moments, k, self.smoothing, rng, method)
-        best = most_likely(candidates, kept)[0]
-        return best.parameters, replace(report, method=best.name)
+        name, best = most_likely(candidates, kept)
+        return best, replace(report, method=name)
 
     @classmethod
     def from_hmmlearn(cls, peer: Any) -> Self:
@@ -203,11 +205,11 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _start(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
         d, k = self.n_symbols_, self.n_components
-        start, report = symbol_starts(data, d, k, smoothing=self.smoothing, rng=rng, method=self._decomposer())
-        if len(data) < LONG or not report.details.get("misfit", 0.0) > _MISFIT:
-            return start, report
-        start, spent = on_a_part(data, start, self._chain_smoothing(), self.max_iter, self.tol)
-        return start, replace(report, n_early=spent)
+        if k == 1:
+            return self._one_state(data, rng)
+        n_field, method = effort_of(self).n_field, self._decomposer()
+        starts = symbol_starts(data, d, k, smoothing=self.smoothing, rng=rng, method=method, n_field=n_field)
+        return best_start(self, data, starts, rng)
 
     def _emission(self) -> CategoricalEmission:
         return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import as_generator
 from odeco.exceptions import MomentError
+from odeco.fitting.candidates import Candidate
 from odeco.fitting.stream import StreamPlan
 from odeco.models.hmm import starts as starts
 from odeco.models.hmm.base import THEOREM, HiddenMarkovModel, MomentReport, Parameters
 from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_theorem import StateMoments, state_moments, theorem_chain
+from odeco.models.hmm.search import Starts, best_start, effort_of
 from odeco.models.hmm.stream import StreamedFeatures, feature_plan
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions import Emission, HMMParameters
@@ -103,8 +106,7 @@ class FeatureHMM(HiddenMarkovModel):
         if self.n_components == 1:
             return self._one_state(data, rng)
         template = self._checked_template(data, rng)
-        candidate, report = self._best_start(self._moments(data), data, template, rng)
-        return candidate.parameters, replace(report, method=candidate.name)
+        return best_start(self, data, self._starts(self._moments(data), data, template, rng), rng)
 
     def _checked_template(self, data: Chains, rng: np.random.Generator) -> Emission:
         extent = starts.extent_of(data)
@@ -152,25 +154,37 @@ class FeatureHMM(HiddenMarkovModel):
         report = starts.describe(moments, self.n_components, residual=residual, clipped_mass=clipped, warn=True)
         return HMMParameters(start, chain.transmat, emission), replace(report, method=THEOREM)
 
-    def _best_start(
+    def _starts(
         self, moments: starts.FeatureMoments, data: Chains, template: Emission, rng: np.random.Generator
-    ) -> tuple[starts.Candidate, MomentReport]:
-        """Regularised moments, clusters and the theorem's estimate, compared on a sample."""
-        found = starts.recovered_chains(moments, rng)
-        candidates = [
-            starts.Candidate(starts.COMMON, starts.parameters_of(chain, self._lifted(chain, basis, template)))
-            for chain, basis in found
-        ]
-        residual, clipped = (found[0][0].residual, found[0][0].clipped) if found else (float("nan"), 0.0)
-        report = starts.describe(moments, self.n_components, residual=residual, clipped_mass=clipped, warn=False)
-        candidates += starts.cluster_starts(data, self.n_components, template, rng)
+    ) -> Starts:
+        """The theorem's estimate, regularised moments, clusters; the last two of twice as many states, too."""
+        k, chains = self.n_components, starts.recovered_chains(moments, rng)
+        residual, clipped = (chains[0][0].residual, chains[0][0].clipped) if chains else (float("nan"), 0.0)
+        report = starts.describe(moments, k, residual=residual, clipped_mass=clipped, warn=False)
+        own = [Candidate(starts.COMMON, partial(self._started, *chain, template)) for chain in chains]
         with suppress(MomentError):  # the theorem's estimate competes where there is one
-            candidates.insert(0, starts.Candidate(THEOREM, starts.spread(self._estimate(moments, template, rng)[0])))
-        best, settled = starts.best_starts(data, candidates, rng)
-        if settled or len(data) < starts.LONG:
-            return best[0], report
-        start, spent = starts.on_a_part(data, best[0].parameters, self._chain_smoothing(), self.max_iter, self.tol)
-        return replace(best[0], parameters=start), replace(report, n_early=spent)
+            theorem = starts.spread(self._estimate(moments, template, rng)[0])
+            own.insert(0, Candidate(THEOREM, lambda: theorem))
+        sample = starts.sample_of(data, starts.SAMPLE_STEPS)
+        twice, more = template.permute(np.zeros(2 * k, dtype=np.intp)), f", merged from {2 * k}"
+        cluster = partial(starts.cluster_start, sample, rng=rng)
+        rows = partial(cluster, k, template, n_rounds=0)
+        pair = [Candidate(starts.CLUSTERS, partial(cluster, k, template)), Candidate(starts.ROWS, rows)]
+        rivals = [
+            *(effort_of(self).n_field // 2) * pair,
+            Candidate(starts.COMMON + more, partial(self._wide_start, sample, twice, rng)),
+            Candidate(starts.CLUSTERS + more, partial(cluster, 2 * k, twice)),
+        ]
+        return Starts(own, rivals, sample, report, residual, report.suggested_components)
+
+    def _started(self, chain: Chain, basis: FeatureBasis, template: Emission) -> Parameters:
+        return starts.parameters_of(chain, self._lifted(chain, basis, template))
+
+    def _wide_start(self, sample: Sequences, template: Emission, rng: np.random.Generator) -> Parameters | None:
+        """Regularised moments of more states than are asked for."""
+        moments = starts.feature_moments(sample, template.n_components, correlated=self._correlated())
+        chains = starts.recovered_chains(moments, rng)
+        return self._started(*chains[-1], template) if chains else None
 
     def _adopt(
         self, parameters: Parameters, report: MomentReport, data: Chains, refined: Refined[Parameters] | None = None
@@ -220,7 +234,8 @@ class FeatureHMM(HiddenMarkovModel):
             found, report = self._estimate(moments, template, rng)
             self._adopt(found, replace(report, method=f"{report.method}, of all {stream.n:,} steps"), data)
             return self
-        start, report = self._best_start(moments, data, template, rng)
-        seen = first if start.name.startswith(starts.CLUSTERS) else f" all {stream.n:,} steps"
-        report = replace(report, method=f"{start.name}, of{seen}", refined_on=f" on{first}")
-        return self._refined(data, start.parameters, report)
+        start, report = best_start(self, data, self._starts(moments, data, template, rng), rng)
+        of_all = report.method in (THEOREM, starts.COMMON)
+        seen = f" all {stream.n:,} steps" if of_all else first
+        report = replace(report, method=f"{report.method}, of{seen}", refined_on=f" on{first}")
+        return self._refined(data, start, report)

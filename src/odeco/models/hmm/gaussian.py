@@ -49,6 +49,9 @@ class GaussianHMM(FeatureHMM):
         "auto" is Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the paper's pure
         estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the data do not
         determine it.
+    effort : {"auto", "quick", "thorough"}
+        How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
+        moves the best, "thorough" many.
     method, method_options : str, mapping or None
         Method of `odeco.decompose`, and its options: for the paper's estimate, which is one of the starts as well.
     smoothing : float
@@ -103,10 +106,11 @@ class GaussianHMM(FeatureHMM):
         covars_prior: float = 1e-2,
         min_covar: float = 1e-6,
         refine: str | None = "auto",
+        effort: str = "auto",
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
         smoothing: float = 0.0,
-        max_iter: int = 100,
+        max_iter: int = 500,
         tol: float = 1e-5,
         random_state: RandomState = None,
     ) -> None:
@@ -115,6 +119,7 @@ class GaussianHMM(FeatureHMM):
         self.covars_prior = covars_prior
         self.min_covar = min_covar
         self.refine = refine
+        self.effort = effort
         self.method = method
         self.method_options = method_options
         self.smoothing = smoothing

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.models.hmm.base import MomentReport, stationary_distribution
+from odeco.models.hmm.base import MomentReport
 from odeco.models.hmm.feature_chain import Chain, recover_chain
 from odeco.moments.base import Additive
 from odeco.moments.sequence_features import (
@@ -26,8 +26,6 @@ from odeco.moments.sequence_features import (
     update_triples,
 )
 from odeco.refinement.emissions import Emission, HMMParameters
-from odeco.refinement.hmm import Smoothing, baum_welch
-from odeco.refinement.loop import Refined
 from odeco.sources.chains import BATCH_STEPS, Chains, ChainSource, Extent
 from odeco.sources.sequences import Sequences, cut_offsets, spread_steps
 
@@ -37,29 +35,11 @@ _BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on 
 _LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differences between columns that go together
 _RIDGES = (0.05, 0.2)
 SAMPLE_STEPS = 20_000  # on which candidates are compared
-_FEW_STEPS = 3_000  # with fewer, moments are noisy and passes are cheap: more clusterings are tried
-_FEW_STARTS = 6
-LONG = 80_000  # steps from which on Baum-Welch begins with a part of them, where that pays
-_PART = 4  # one step in so many
-_PART_PASSES = 100
-_PASSES = (5, 10)  # on the sample: for all candidates, for the better half
-_TIE = 1e-4  # nats per step by which candidates on their way to the same optimum may differ
-_ALIVE = 1e-3  # stationary probability below which a state counts as dead
-_LOOSE = 2e-3  # of each row of transitions is spread evenly after the sample
-_APART = 0.2  # units of the packed parameters between twins
 _LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
 _CLUSTER_ROWS = 5_000
 _CLUSTER_ROUNDS = 12
-CLUSTERS, COMMON = "k-means", "common eigenvectors of moments"  # what starts are called
+CLUSTERS, ROWS, COMMON = "k-means", "random observations", "common eigenvectors of moments"  # what starts are called
 _STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """Where Baum-Welch may start, and how it was found."""
-
-    name: str
-    parameters: HMMParameters[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,16 +228,15 @@ def spread(parameters: HMMParameters[Any]) -> HMMParameters[Any]:
     return replace(parameters, startprob=start, transmat=(1 - _STICKY) * parameters.transmat + _STICKY / k)
 
 
-def cluster_starts(data: Chains, n_components: int, like: Emission, rng: np.random.Generator) -> list[Candidate]:
-    """Clusters of the observations as states, transitions as counted between them: several where data are few."""
-    values, linked, weights = steps_of(sample_of(data, SAMPLE_STEPS))
+def cluster_start(
+    sample: Sequences, n_components: int, like: Emission, rng: np.random.Generator, n_rounds: int = _CLUSTER_ROUNDS
+) -> HMMParameters[Any]:
+    """Clusters of the observations as states, transitions as counted between them."""
+    values, linked, weights = steps_of(sample)
     spread = np.nanstd(values, axis=0)
     standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
-    starts = []
-    for _ in range(_FEW_STARTS if len(data) <= _FEW_STEPS else 1):
-        labels = clusters(standard, n_components, rng)
-        starts.append(Candidate(CLUSTERS, _labelled(values, linked, weights, labels, n_components, like)))
-    return starts
+    labels = clusters(standard, n_components, rng, n_rounds)
+    return _labelled(values, linked, weights, labels, n_components, like)
 
 
 def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
@@ -273,7 +252,7 @@ def within_deviations(values: Floats, n_components: int, rng: np.random.Generato
     return np.asarray(spread * np.where(typical > _LEAST_WITHIN, typical, 1.0))
 
 
-def clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def clusters(points: Floats, k: int, rng: np.random.Generator, n_rounds: int = _CLUSTER_ROUNDS) -> NDArray[np.intp]:
     """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
     some = points[rng.choice(len(points), min(len(points), _CLUSTER_ROWS), replace=False)]
     centres = some[[int(rng.integers(len(some)))]]
@@ -283,7 +262,7 @@ def clusters(points: Floats, k: int, rng: np.random.Generator) -> NDArray[np.int
         total = distance.sum()
         row = rng.choice(len(some), p=distance / total) if total > 0 else rng.integers(len(some))
         centres = np.vstack([centres, some[row]])
-    for _ in range(_CLUSTER_ROUNDS):
+    for _ in range(n_rounds):
         member = np.eye(k)[_nearest(some, centres)]
         sizes = member.sum(axis=0)[:, None]
         centres = np.where(sizes > 0, member.T @ some / np.maximum(sizes, 1.0), centres)
@@ -305,77 +284,3 @@ def _labelled(
     start = member.sum(axis=0) + 1.0 / k
     emission = like.maximize(like.statistics(values, member))
     return HMMParameters(start / start.sum(), counts / counts.sum(axis=1, keepdims=True), emission)
-
-
-def best_starts(
-    data: Chains, candidates: list[Candidate], rng: np.random.Generator | None = None
-) -> tuple[list[Candidate], bool]:
-    """Candidates in order of the likelihood they reach on a sample, and whether the best has converged there.
-
-    Few passes for all, more for the better half. With `rng`, those of which a state has died compete again with that
-    state revived.
-    """
-    sample = sample_of(data, SAMPLE_STEPS)
-    survivors = candidates
-    for passes in _PASSES:
-        refined = [(start.name, baum_welch(sample, start.parameters, max_iter=passes, tol=1e-5)) for start in survivors]
-        ranked = _ranked(refined)
-        survivors = [Candidate(name, result.state) for name, result in ranked[: max(1, len(ranked) // 2)]]
-        if rng is not None and passes != _PASSES[-1]:
-            survivors += [_revived(start, dead, rng) for start in survivors if (dead := _dead(start.parameters)).any()]
-    settled = ranked[0][1].trace.converged
-    if len(sample) < len(data):
-        survivors = [replace(start, parameters=_loosened(start.parameters)) for start in survivors]
-    return survivors, settled
-
-
-def _ranked(refined: list[tuple[str, Refined[Any]]]) -> list[tuple[str, Refined[Any]]]:
-    """Likeliest first; of those that are as likely the one that comes first in the list, whatever rounding says."""
-    left, ranked = list(refined), []
-    while left:
-        highest = max(result.trace.best for _, result in left)
-        place = next(i for i, (_, result) in enumerate(left) if not result.trace.best < highest - _TIE)
-        ranked.append(left.pop(place))
-    return ranked
-
-
-def on_a_part(
-    data: Chains, start: HMMParameters[Any], smoothing: Smoothing, max_iter: int, tol: float
-) -> tuple[HMMParameters[Any], int]:
-    """Baum-Welch on a part of long data, and its cost in passes over all: fewer than `max_iter`.
-
-    The way to the optimum is much the same on a part, and each pass costs less. A quarter of the steps tells parameters
-    apart four times worse: there the tolerance is four times as large.
-    """
-    passes = min(_PART_PASSES, _PART * (max_iter - 1))
-    if passes < 1:
-        return start, 0
-    n_steps = len(data) // _PART
-    part = data.part(n_steps) if isinstance(data, ChainSource) else sample_of(data, n_steps)
-    refined = baum_welch(part, start, smoothing=smoothing, max_iter=passes, tol=_PART * tol)
-    return _loosened(refined.state), -(-refined.trace.n_iter // _PART)
-
-
-def _loosened(parameters: HMMParameters[Any]) -> HMMParameters[Any]:
-    """What the sample did not show may be in the data, and from nearly 0 a transition grows by a factor a pass only."""
-    k = parameters.n_components
-    start = (1 - _LOOSE) * parameters.startprob + _LOOSE / k
-    return replace(parameters, startprob=start, transmat=(1 - _LOOSE) * parameters.transmat + _LOOSE / k)
-
-
-def _dead(parameters: HMMParameters[Any]) -> NDArray[np.bool_]:
-    return np.asarray(stationary_distribution(parameters.transmat) < _ALIVE)
-
-
-def _revived(start: Candidate, dead: NDArray[np.bool_], rng: np.random.Generator) -> Candidate:
-    """Dead states become twins of the commonest one, a little apart from it."""
-    parameters = start.parameters
-    order = np.arange(parameters.n_components)
-    order[dead] = np.argmax(stationary_distribution(parameters.transmat))
-    twins = parameters.permute(order)
-    packed = twins.emission.pack()
-    emission = twins.emission.unpack(packed + _APART * rng.standard_normal(packed.size))
-    rows = twins.transmat + _STICKY / parameters.n_components
-    first = twins.startprob + _STICKY / parameters.n_components
-    revived = HMMParameters(first / first.sum(), rows / rows.sum(axis=1, keepdims=True), emission)
-    return Candidate(f"{start.name} with a dead state revived", revived)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs, spike_limits
+from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs, spike_limits
 from odeco.refinement.views import (
     PosteriorSums,
     ViewDensities,
@@ -30,7 +30,7 @@ _MOST_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class ViewLandscape(Landscape[ViewParameters]):
+class ViewLandscape(RowLandscape[ViewParameters]):
     """Samples in their views, and `places` (n, p): what they differ in, columns of about unit variance.
 
     `read` starts a pass over them; one over more samples makes a landscape that can be climbed, but no more.
@@ -50,8 +50,8 @@ class ViewLandscape(Landscape[ViewParameters]):
     def weight(self) -> float:
         return float(self.batch.row_weights().sum())
 
-    def n_parameters(self, k: int) -> int:
-        return n_parameters(self.model.likelihoods, self.batch.widths, k)
+    def n_parameters(self, state: ViewParameters) -> int:
+        return n_parameters(self.model.likelihoods, self.batch.widths, state.weights.size)
 
     def size(self, state: ViewParameters) -> int:
         return state.weights.size

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs, spike_limits
+from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs, spike_limits
 from odeco.refinement.product_mixture import (
     PRIOR,
     Data,
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLandscape(Landscape[Parameters]):
+class ProductLandscape(RowLandscape[Parameters]):
     """Statistics of rows in memory, in one batch; `base` is the part of the likelihood that no parameter enters."""
 
     data: Data
@@ -34,7 +34,8 @@ class ProductLandscape(Landscape[Parameters]):
     def weight(self) -> float:
         return self.data.weight
 
-    def n_parameters(self, k: int) -> int:
+    def n_parameters(self, state: Parameters) -> int:
+        k = self.size(state)
         return k - 1 + k * self.data.families.free_parameters()
 
     def size(self, state: Parameters) -> int:

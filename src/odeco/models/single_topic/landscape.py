@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import xlogy
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, merging, pair_costs
+from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs
 from odeco.refinement.multinomial_mixture import Mixture, posterior, refine_multinomial_mixture
 
 Floats = NDArray[np.float64]
@@ -20,7 +20,7 @@ _DIRECTIONS, _ENTRIES = 40, 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class DocumentLandscape(Landscape[Mixture]):
+class DocumentLandscape(RowLandscape[Mixture]):
     """Counts (n, d) in memory. Log-likelihoods are per word: documents differ in length."""
 
     counts: sparse.csr_array = field(repr=False)
@@ -50,7 +50,8 @@ class DocumentLandscape(Landscape[Mixture]):
     def size(self, state: Mixture) -> int:
         return state.weights.size
 
-    def n_parameters(self, k: int) -> int:
+    def n_parameters(self, state: Mixture) -> int:
+        k = self.size(state)
         return k - 1 + k * (int(self.counts.shape[1]) - 1)
 
     def climb(self, state: Mixture, n_steps: int, tol: float) -> tuple[Mixture, float]:
