@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import xlogy
 
 from odeco.refinement.emissions import Emission, Statistics
 from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
@@ -56,7 +55,8 @@ class CategoricalEmission(Emission):
         return type(self)(mean_rows(statistics[0], self.smoothing, self.probabilities), self.smoothing)
 
     def expected(self, statistics: Statistics) -> Floats:
-        return np.asarray(xlogy(statistics[0], self.probabilities).sum(axis=1))
+        # A state of next to no weight may keep a 0 where it has some.
+        return np.asarray((statistics[0] * np.log(np.maximum(self.probabilities, 1e-300))).sum(axis=1))
 
     def features(self, observations: NDArray[Any]) -> Any:
         """Each symbol in a column of its own."""

@@ -166,16 +166,21 @@ class FeatureHMM(HiddenMarkovModel):
             theorem = starts.spread(self._estimate(moments, template, rng)[0])
             own.insert(0, Candidate(THEOREM, lambda: theorem))
         sample = starts.sample_of(data, starts.SAMPLE_STEPS)
-        twice, more = template.permute(np.zeros(2 * k, dtype=np.intp)), f", merged from {2 * k}"
-        cluster = partial(starts.cluster_start, sample, rng=rng)
-        rows = partial(cluster, k, template, n_rounds=0)
-        pair = [Candidate(starts.CLUSTERS, partial(cluster, k, template)), Candidate(starts.ROWS, rows)]
+        twice, merged = template.permute(np.zeros(2 * k, dtype=np.intp)), f", merged from {2 * k}"
         rivals = [
-            *(effort_of(self).n_field // 2) * pair,
-            Candidate(starts.COMMON + more, partial(self._wide_start, sample, twice, rng)),
-            Candidate(starts.CLUSTERS + more, partial(cluster, 2 * k, twice)),
+            *self._clusters(sample, template, "", rng),
+            Candidate(starts.COMMON + merged, partial(self._wide_start, sample, twice, rng)),
+            *self._clusters(sample, twice, merged, rng),
         ]
         return Starts(own, rivals, sample, report, residual, report.suggested_components)
+
+    def _clusters(
+        self, sample: Sequences, template: Emission, merged: str, rng: np.random.Generator
+    ) -> list[Candidate[Parameters]]:
+        """k-means, and the nearest of random observations, in turn."""
+        cluster = partial(starts.cluster_start, sample, template.n_components, template, rng)
+        centres = Candidate(starts.CLUSTERS + merged, cluster)
+        return (effort_of(self).n_field // 2) * [centres, Candidate(starts.ROWS + merged, partial(cluster, n_rounds=0))]
 
     def _started(self, chain: Chain, basis: FeatureBasis, template: Emission) -> Parameters:
         return starts.parameters_of(chain, self._lifted(chain, basis, template))

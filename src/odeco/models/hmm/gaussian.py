@@ -30,7 +30,8 @@ class GaussianHMM(FeatureHMM):
     """A hidden Markov model whose observations are Gaussian given the state.
 
     Moments of consecutive features (Proposition 3.4) give a start that needs no luck, also where states differ in
-    their variances alone; Baum-Welch finishes. One fit is enough: no restarts.
+    their variances alone; where they do not show just k states, others compete with it. Baum-Welch finishes. One fit is
+    enough: no restarts.
 
     Parameters
     ----------
@@ -74,8 +75,9 @@ class GaussianHMM(FeatureHMM):
     monitor_ : ConvergenceMonitor
     n_iter_ : int
     diagnostics_ : Diagnostics
-        ``spectrum``: 1 and the correlations of the features of one step with those of the next, after which
-        ``suggested_components`` counts those beyond sampling error.
+        ``spectrum``: 1 and the correlations of the features of one step with those of the next.
+        ``suggested_components``: the number of states with the least BIC on the way down from twice as many (see
+        docs/hmm.md), None where it grows without end; of moments alone, the correlations beyond sampling error.
 
     Notes
     -----

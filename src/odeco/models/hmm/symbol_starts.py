@@ -187,8 +187,8 @@ def symbol_starts(
     rivals = [
         Candidate(SEGMENTS, partial(lasting, k)),
         *n_field * [Candidate(GUESS, partial(random, k))],
+        *n_field * [Candidate(GUESS + twice, partial(random, 2 * k))],
         Candidate(f"moments{twice}", partial(_wide, sample, pairs, 2 * k, smoothing, rng, method)),
-        Candidate(GUESS + twice, partial(random, 2 * k)),
         Candidate(SEGMENTS + twice, partial(lasting, 2 * k)),
     ]
     # As many states as there are symbols are shown by any data.
