@@ -25,6 +25,8 @@ STATES = "unit/models/test_fixed_points.py::test_gaussian_states_have_the_moment
 ONE_POINT = "unit/models/test_fixed_points.py::test_a_component_on_one_point_has_the_least_variance"
 ONE_VALUE = "unit/models/test_fixed_points.py::test_a_state_on_one_value_has_the_least_variance"
 SYMBOLS = "unit/models/test_fixed_points.py::test_symbols_and_transitions_are_counted_with_pseudo_counts"
+MERGERS = "unit/models/test_chain_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses"
+SPLITS = "unit/models/test_chain_landscape.py::test_splitting_keeps_totals"
 VIEWS = "unit/models/test_fixed_points.py::test_views_have_the_moments_of_their_samples"
 CRITERIA = "unit/models/test_criteria.py::test_free_parameters"
 DIRICHLET = "unit/moments/test_dirichlet.py"
@@ -231,6 +233,9 @@ MUTATIONS = [
     Mutation("refinement/emissions_gaussian.py", "second - totals * means**2", "second - means**2", STATES),
     Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", STATES),
     Mutation("refinement/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
+    # The search of chains
+    Mutation("models/hmm/landscape.py", "value += xlogy(within, within)", "value += within", MERGERS),
+    Mutation("models/hmm/landscape.py", "moves * like.transmat, sums", "moves, sums", SPLITS),
     # Criteria: free parameters of every model
     Mutation(
         "models/multiview/estimator.py", '"multinomial": width - 1}', '"multinomial": width}', f"{CRITERIA}[views]"
