@@ -153,9 +153,8 @@ EFFORTS = {
 
 def check_effort(effort: object) -> None:
     """Raise for an `effort` that there is not."""
-    names = ("quick", *EFFORTS)
-    if effort not in names:
-        raise ValueError(f"effort must be one of {', '.join(map(repr, sorted(names)))}, got {effort!r}.")
+    if effort not in ("quick", *EFFORTS):
+        raise ValueError(f"effort must be 'auto', 'quick' or 'thorough', got {effort!r}.")
 
 
 # Log-likelihoods per sample that differ by less are those of one optimum.
@@ -217,7 +216,7 @@ class Found(Generic[State]):
     @property
     def spread(self) -> float:
         """How far the next finalist is behind the best: 0 where it found the same optimum."""
-        values = [outcome.value for outcome in self.outcomes[: self.n_finalists]]
+        values = sorted((outcome.value for outcome in self.outcomes[: self.n_finalists]), reverse=True)
         return float(values[0] - values[1]) if len(values) > 1 else 0.0
 
     def __str__(self) -> str:

@@ -236,7 +236,7 @@ def test_the_start_that_won_is_named() -> None:
     apart = 50.0 * rng.integers(0, 3, (300, 1)) + noise
     assert GaussianHMM(3, random_state=0).fit(apart).diagnostics_.method.startswith("k-means, then")
     centred = GaussianHMM(3, random_state=0).fit(draw("variances", 20_000))
-    assert centred.diagnostics_.method.startswith("common eigenvectors of moments, then")
+    assert centred.diagnostics_.method.startswith("moments (Proposition 3.4), then")
     quick = GaussianHMM(3, effort="quick", random_state=0).fit(draw("variances", 20_000))
     assert quick.diagnostics_.method.startswith("moments (Proposition 3.4), then")
     with pytest.warns(MomentWarning, match="no three steps"):

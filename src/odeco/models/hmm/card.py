@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from odeco.fitting.card import ByOption, Card, Stored, shapes
-from odeco.models.card_parts import COVARIANCES, MAX_ITER, SMOOTHING, TOL, covariance, refine
+from odeco.models.card_parts import COVARIANCES, EFFORT, MAX_ITER, SMOOTHING, TOL, covariance, refine
 
-_OPTIONS = (refine("baum-welch"), SMOOTHING, MAX_ITER, TOL)
+_OPTIONS = (refine("baum-welch"), EFFORT, SMOOTHING, MAX_ITER, TOL)
 _PLOTS = ("transitions", "decoded_sequence")
 _CHAIN = {"startprob_": "simplex k", "transmat_": "simplex k k", "monitor_": "maybe ConvergenceMonitor"}
 _MONITOR = {
