@@ -1,6 +1,7 @@
 """One default fit against the best of ten plain starts of the peers, on every open real data set, model and k.
 
 `python -m benchmarks trust --only fits` measures ours alone, some minutes; the peers do not depend on our code.
+`counts` asks how many components a fit suggests.
 The section `before` is a copy of `fits` from before anything was done about lost cells; nothing measures it again.
 """
 
@@ -21,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import harness, provenance
 from benchmarks.provenance import CODE, Section
+from benchmarks.trust_counts import counts
 from benchmarks.trust_data import Cell, cells
 from benchmarks.trust_models import Problem, problem
 from benchmarks.trust_tables import docs_tables, report
@@ -36,7 +38,8 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     if not os.environ.get("ODECO_DATA"):
         raise ValueError("ODECO_DATA is not set: this benchmark is of real data and has nothing to measure.")
     packages = ["numpy", "scipy", "scikit-learn", "hmmlearn", "tomotopy", "python-picard"]
-    measurements = {name: partial(measure, name, quick) for name in SECTIONS}
+    measurements: dict[str, Callable[[], Any]] = {name: partial(measure, name, quick) for name in SECTIONS}
+    measurements["counts"] = partial(counts, quick=quick)
     with harness.one_thread():
         settings = {"seeds": SEEDS, "cells": len(cells(quick=quick))}
         return provenance.measure(measurements, only, packages, _code, settings=settings, quick=quick)

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.provenance import Result
+from benchmarks.trust_counts import ASKED
 from benchmarks.trust_data import TUNING, Cell
 from benchmarks.trust_models import ERRORS
 
@@ -113,10 +114,34 @@ def docs_tables(result: Result) -> str:
         f"Warnings, as a sign that a fit lost (every fit counts, {len(compared['fits'][0])} for each cell):\n\n"
         f"{_warnings_table(compared)}",
         f"Lost cells, the largest loss of each estimator first:\n\n{_lost_table(compared['fits'])}",
+        *_suggested(result),
         result.told(),
         result.machines(),
     ]
     return "\n\n".join(parts)
+
+
+def _suggested(result: Result) -> list[str]:
+    """How many components the fits suggest, where that was measured."""
+    if not result.get("counts"):
+        return []
+    header = ["", "data", *(f"suggested, {k} asked for" for k in ASKED), "least BIC", "best held out"]
+    rows = [
+        [
+            row["estimator"],
+            row["data"],
+            *("" if found is None else str(found) for found in row["suggested"]),
+            str(row["bic"]),
+            str(row["held_out"]),
+        ]
+        for row in result["counts"]
+    ]
+    text = (
+        "Components that the default fit suggests (`diagnostics_.suggested_components`; nothing where it cannot tell), "
+        "beside the number of 1 to 10 with the least BIC, and with the best likelihood of either half of the data by "
+        "the fit to the other:"
+    )
+    return [f"{text}\n\n{harness.markdown_table(header, rows)}"]
 
 
 def _counts_table(compared: dict[str, list[list[Comparison]]]) -> str:

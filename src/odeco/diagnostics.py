@@ -101,7 +101,8 @@ class Diagnostics:
     def verdict(self) -> Verdict:
         """How far to trust the fit, by the numbers (`WORRY` says which) and by its advice."""
         reasons = [Reason("advice", text) for text in self.advice]
-        reasons += [reason for rule in _RULES if (reason := rule(self)) is not None]
+        rules = _RULES_OF_A_SEARCH if "replicated" in self.details else _RULES
+        reasons += [reason for rule in rules if (reason := rule(self)) is not None]
         for trust in (Trust.DISTRUST, Trust.DOUBT):
             if any(reason.trust is trust for reason in reasons):
                 return Verdict(trust, tuple(reasons))
@@ -151,6 +152,8 @@ _LARGE_RESIDUAL = 0.5
 _LARGE_CLIPPED_MASS = 0.2
 # The 3/2th power, by which errors of the moments may grow, is beyond what 10^8 samples make up for.
 _LARGE_CONDITION = 1000.0
+# Nats per sample by which the next best start of a search may be behind before the answer hangs on luck.
+_FAR_BEHIND = 0.01
 
 # Field, and when it is a reason for doubt: the words of the guide.
 WORRY = {
@@ -159,7 +162,7 @@ WORRY = {
     "condition": f"above {_LARGE_CONDITION:g}: some components are weak or nearly dependent",
     "residual": f"above {_LARGE_RESIDUAL:g}: the model does not describe the data, or k is wrong",
     "clipped_mass": f"above {_LARGE_CLIPPED_MASS:g}: too little data for the weakest components",
-    "details": "the refinement ended at `max_iter`",
+    "details": f"the refinement ended at `max_iter`; one start alone found the best optimum, by {_FAR_BEHIND:g} nats",
     "advice": "it is not empty",
 }
 
@@ -219,6 +222,18 @@ def _unfinished(report: Diagnostics) -> Reason | None:
     return None if any(StopReason.MAX_ITER.value in each for each in report.advice) else Reason("details", text)
 
 
+def _luck(report: Diagnostics) -> Reason | None:
+    spread, replicated = report.details.get("spread", 0.0), report.details.get("replicated", 0)
+    if not (spread > _FAR_BEHIND and replicated == 1) or any("another seed" in text for text in report.advice):
+        return None
+    text = (
+        f"one start alone ended at the best optimum, and the next is {spread:.2g} nats per sample behind: another seed "
+    )
+    return Reason("details", text + "may find a better one. Use effort='thorough'.")
+
+
+# Where several starts were compared, numbers of the moments no longer tell how good the best of them is.
+_RULES_OF_A_SEARCH: tuple[Callable[[Diagnostics], Reason | None], ...] = (_suggested, _unfinished, _luck)
 _RULES: tuple[Callable[[Diagnostics], Reason | None], ...] = (
     _gap,
     _suggested,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import sparse
 from scipy.stats import multivariate_normal, poisson
 
 import odeco
-from benchmarks import trust, trust_data, trust_tables
+from benchmarks import trust, trust_counts, trust_data, trust_tables
 from benchmarks.provenance import Environment, Result, Section
 from benchmarks.trust_data import Cell, Table
 from benchmarks.trust_em import Mixture, Normals, Rates, Rows, Shares, indicators
@@ -219,3 +220,15 @@ def test_a_few_cells_are_measured_whole(real_data):
     (fits,) = trust_tables.compare(rows[:1], rows[1:])
     assert [one.outcome for one in fits] == ["tied"] * 3  # an easy one
     assert len(rows[0]["value"]) == 10
+
+
+def test_numbers_of_components_are_counted_by_bic_and_by_halves() -> None:
+    """Three far clusters: all agree."""
+    rng = np.random.default_rng(0)
+    x = np.array([[0.0, 0], [20, 0], [0, 20]])[rng.integers(3, size=240)] + rng.standard_normal((240, 2))
+    make = partial(odeco.GaussianMixture, covariance_type="full", random_state=0)
+    found = trust_counts.count(trust_counts.Counted("clusters", "drawn", make, (x,), trust_counts._rows, len(x)))
+    assert (found["bic"], found["held_out"], found["suggested"]) == (3, 3, [3, 3, 3])
+    chains = trust_counts._chains((np.arange(6)[:, None], np.array([1, 2, 3])), np.array([0, 2]))
+    assert chains[0].ravel().tolist() == [0, 3, 4, 5]
+    assert chains[1].tolist() == [1, 3]
