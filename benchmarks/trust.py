@@ -81,7 +81,7 @@ def _peers(found: Problem) -> dict[str, Any]:
 def _ours(found: Problem) -> dict[str, Any]:
     """The default fit with each seed, and what it says of itself."""
     runs = [_fit(partial(found.ours, seed), found) for seed in range(SEEDS)]
-    keys = ("value", "least_variance", "seconds", "verdict", "warnings", "method")
+    keys = ("value", "least_variance", "seconds", "verdict", "warnings", "luck", "method")
     return {key: [run[key] for run in runs] for key in keys}
 
 
@@ -105,8 +105,12 @@ def _fit(fit: Callable[[], Any], found: Problem) -> dict[str, Any]:
 
 def _said(model: Any) -> dict[str, Any]:
     diagnostics = getattr(model, "diagnostics_", None)
-    return {"verdict": diagnostics.verdict.trust.name, "method": diagnostics.method} if diagnostics else {}
+    if diagnostics is None:
+        return {}
+    verdict = diagnostics.verdict
+    luck = any("another seed" in reason.text for reason in verdict.reasons)
+    return {"verdict": verdict.trust.name, "luck": luck, "method": diagnostics.method}
 
 
-FAILED = {"value": None, "least_variance": None, "verdict": "FAILED", "warnings": 0}
+FAILED = {"value": None, "least_variance": None, "verdict": "FAILED", "warnings": 0, "luck": True}
 SECTIONS: dict[str, Callable[[Problem], dict[str, Any]]] = {"peers": _peers, "fits": _ours}

@@ -65,7 +65,8 @@ def _compare_cell(cell: Cell, peer: dict[str, Any], ours: dict[str, Any]) -> lis
     found = []
     for seed, value in enumerate(ours["value"]):
         loss = _loss(cell, value, best)
-        warned = ours["verdict"][seed] != "FINE" or ours["warnings"][seed] > 0
+        doubted = ours["verdict"][seed] != "FINE" or ours["warnings"][seed] > 0
+        warned = ours["luck"][seed] if "luck" in ours else doubted  # before, nothing was said of luck
         outcome = _outcome(cell, loss, fair=bool(fair), at_floor=_at_floor(cell, ours["least_variance"][seed]))
         found.append(Comparison(cell, value, best, loss, outcome, warned, ours["seconds"][seed] / budget))
     return found

@@ -26,7 +26,7 @@ from odeco.sources.views import ViewBatch, ViewSource
 Floats = NDArray[np.float64]
 
 # Samples on which candidates are compared, and on which it is seen whether that is needed at all.
-_MOST, _FEW = 5_000, 1_000
+_MOST, _FEW = 2_500, 1_000
 _WIDEST = 100  # columns of a view beyond which it is projected at random
 _KMEANS_STEPS = 20
 
@@ -39,7 +39,7 @@ class SearchedViews(ViewRefinement):
 
 
 def sampled(source: ViewSource, columns: ColumnSums, model: ViewModel, rng: np.random.Generator) -> ViewLandscape:
-    """The likelihood of all samples, or of about 5,000."""
+    """The likelihood of all samples, or of about 2,500."""
     batch = _spread(source, columns.n, _MOST)
     features = _side_by_side(batch, columns, rng)
     return ViewLandscape(batch, model, columns.variances, features, batch.pieces)
