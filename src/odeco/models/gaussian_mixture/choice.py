@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
 from odeco.fitting.candidates import Candidate, Effort, Found, search
-from odeco.kernels.threads import single_threaded_blas
+from odeco.fitting.clusters import cluster_shares
 from odeco.models.gaussian_mixture.data import SPHERICAL, Description, Options
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.models.gaussian_mixture.starts import Start, lifted
@@ -25,7 +24,6 @@ Floats = NDArray[np.float64]
 _ROWS, _ROWS_EACH = 5000, 100
 # Columns beyond which spheres are compared on principal components, and how many of these, at least and per component.
 _MANY_COLUMNS, _COLUMNS, _COLUMNS_EACH = 60, 30, 2
-_LLOYD = 10  # iterations of k-means: EM goes on from there
 _BATCH = 2048  # rows that a thread works on at a time
 
 
@@ -88,18 +86,8 @@ class Sample:
 
     def clusters(self, n_clusters: int, seed: int) -> GaussianParameters:
         """The clusters of k-means, begun by k-means++."""
-        from sklearn.cluster import KMeans
-
         land = self.landscape
-        n_clusters = max(1, min(n_clusters, len(land.rows) // 2))
-        weights = land.weights if land.weights is not None and land.weights.any() else None
-        with warnings.catch_warnings(), single_threaded_blas():
-            warnings.simplefilter("ignore")  # fewer distinct rows than clusters: EM copes with empty ones
-            means = KMeans(n_clusters, n_init=1, max_iter=_LLOYD, random_state=seed)
-            labels = means.fit(land.rows / np.sqrt(land.scales), sample_weight=weights).labels_
-        shares = np.zeros((n_clusters, len(labels)))
-        shares[labels, np.arange(len(labels))] = 1.0 if weights is None else weights
-        return land.of_shares(shares)
+        return land.of_shares(cluster_shares(land.features, land.weights, n_clusters, seed))
 
 
 def search_start(

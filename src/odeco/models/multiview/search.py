@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +13,7 @@ from scipy import sparse
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, finish, search
+from odeco.fitting.clusters import cluster_shares
 from odeco.models.multiview.landscape import ViewLandscape
 from odeco.models.multiview.likelihoods import em_start, within_range
 from odeco.models.multiview.moments import column_scale, solve_views
@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 # Samples on which candidates are compared, and on which it is seen whether that is needed at all.
 _MOST, _FEW = 2_500, 1_000
 _WIDEST = 100  # columns of a view beyond which it is projected at random
-_KMEANS_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +84,9 @@ def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.ra
 
 def clusters(landscape: ViewLandscape, k: int, rng: np.random.Generator) -> ViewParameters:
     """k-means, all views side by side with columns of unit variance."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
-    features, weights = landscape.features, landscape.batch.row_weights()
-    k_means = KMeans(k, n_init=1, max_iter=_KMEANS_STEPS, random_state=int(rng.integers(2**31)))
-    # On few samples threads wait for one another longer than they work.
-    with warnings.catch_warnings(), threadpool_limits(1, "openmp"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters: EM sorts it out
-        labels = k_means.fit_predict(features, sample_weight=weights)
-    shares = np.eye(k)[:, labels] * weights
-    shares += 1e-3 * weights.mean() / k  # no component is empty
+    weights = landscape.batch.row_weights()
+    shares = cluster_shares(landscape.features, weights, k, int(rng.integers(2**31)))
+    shares += 1e-3 * weights.mean() / len(shares)  # no component is empty
     return em_start(landscape.of_shares(shares), landscape.model)
 
 

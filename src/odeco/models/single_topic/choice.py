@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.candidates import Candidate, Effort, Found, finish, search
+from odeco.fitting.clusters import cluster_shares
 from odeco.fitting.estimator import Found as Estimated
 from odeco.models.single_topic.landscape import DocumentLandscape
 from odeco.models.topics.fallback import documents_as_topics
@@ -19,7 +19,6 @@ Floats = NDArray[np.float64]
 
 # Documents that candidates are compared on, and steps on all of them before finalists are compared again.
 SAMPLE, _FINAL_STEPS = 4000, 5
-_LLOYD = 10  # iterations of k-means: EM goes on from there
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +75,7 @@ def search_topics(
 
 def _clusters(land: DocumentLandscape, n_clusters: int, seed: int) -> Mixture:
     """Clusters of documents by Hellinger distance."""
-    from sklearn.cluster import KMeans
-
-    n = len(land.features)
-    n_clusters = max(1, min(n_clusters, n // 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct documents than clusters: EM copes with empty ones
-        means = KMeans(n_clusters, n_init=1, max_iter=_LLOYD, random_state=seed)
-        labels = means.fit(land.features, sample_weight=land.weights).labels_
-    shares = np.zeros((n_clusters, n))
-    shares[labels, np.arange(n)] = 1.0 if land.weights is None else land.weights
-    return land.of_shares(shares)
+    return land.of_shares(cluster_shares(land.features, land.weights, n_clusters, seed))
 
 
 def _documents(batch: Batch, k: int, rng: np.random.Generator) -> Mixture:
