@@ -52,7 +52,7 @@ def problems(*, quick: bool = False) -> list[Counted]:
                 len(x),
             )
         )
-    for name in ("carcinoma", "cheating", "values", "votes84", "zoo"):
+    for name in ("carcinoma", "cheating", "values", "votes84"):
         t = table(name)
         found.append(
             Counted(
