@@ -232,8 +232,8 @@ def _luck(report: Diagnostics) -> Reason | None:
     return Reason("details", text + "may find a better one. Use effort='thorough'.")
 
 
-# Where several starts were compared, numbers of the moments no longer tell how good the best of them is.
-_RULES_OF_A_SEARCH: tuple[Callable[[Diagnostics], Reason | None], ...] = (_suggested, _unfinished, _luck)
+# Where several starts were compared, how well the moments' own estimate was known no longer matters.
+_RULES_OF_A_SEARCH: tuple[Callable[[Diagnostics], Reason | None], ...] = (_gap, _suggested, _unfinished, _luck)
 _RULES: tuple[Callable[[Diagnostics], Reason | None], ...] = (
     _gap,
     _suggested,
