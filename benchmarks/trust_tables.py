@@ -35,6 +35,7 @@ class Comparison:
     outcome: str
     warned: bool
     time_ratio: float
+    unsettled: bool = False  # another seed ends elsewhere
 
     @property
     def event(self) -> bool:
@@ -62,13 +63,15 @@ def _compare_cell(cell: Cell, peer: dict[str, Any], ours: dict[str, Any]) -> lis
     fair = [value for value, least in pairs if value is not None and not _at_floor(cell, least)]
     best = (min if cell.estimator in ERRORS else max)(fair) if fair else float("nan")
     budget = sum(peer["seconds"])
+    losses = [_loss(cell, value, best) for value in ours["value"]]
+    unsettled = max(losses) - min(losses) > _tie(cell)
     found = []
     for seed, value in enumerate(ours["value"]):
         loss = _loss(cell, value, best)
         doubted = ours["verdict"][seed] != "FINE" or ours["warnings"][seed] > 0
         warned = ours["luck"][seed] if "luck" in ours else doubted  # before, nothing was said of luck
         outcome = _outcome(cell, loss, fair=bool(fair), at_floor=_at_floor(cell, ours["least_variance"][seed]))
-        found.append(Comparison(cell, value, best, loss, outcome, warned, ours["seconds"][seed] / budget))
+        found.append(Comparison(cell, value, best, loss, outcome, warned, ours["seconds"][seed] / budget, unsettled))
     return found
 
 
@@ -112,7 +115,8 @@ def docs_tables(result: Result) -> str:
         f"share of all the peer's starts (median):\n\n{_counts_table(compared)}",
         *_missing(compared["fits"], result.settings("peers").get("cells")),
         _left_out(compared["fits"]),
-        f"Warnings, as a sign that a fit lost (every fit counts, {len(compared['fits'][0])} for each cell):\n\n"
+        f"Warnings, as a sign that a fit lost, and that another seed ends elsewhere (every fit counts, "
+        f"{len(compared['fits'][0])} for each cell):\n\n"
         f"{_warnings_table(compared)}",
         f"Lost cells, the largest loss of each estimator first:\n\n{_lost_table(compared['fits'])}",
         *_suggested(result),
@@ -212,7 +216,8 @@ def _left_out(found: Sequence[Sequence[Comparison]]) -> str:
 
 def _warnings_table(compared: dict[str, list[list[Comparison]]]) -> str:
     names = _names(compared)
-    header = ["data", "", "fits", "lost", "warned", "lost and warned", "precision", "recall"]
+    header = ["data", "", "fits", "warned", "lost", "both", "precision", "recall"]
+    header += ["seeds differ", "both", "precision", "recall"]
     rows = []
     for group, section in product((*GROUPS, "both"), names):
         fits = _chosen([one for cell in compared[section] for one in cell], "**all**", group)
@@ -221,10 +226,14 @@ def _warnings_table(compared: dict[str, list[list[Comparison]]]) -> str:
 
 
 def _warning_figures(fits: Sequence[Comparison]) -> list[str]:
-    lost, warned = sum(one.event for one in fits), sum(one.warned for one in fits)
-    both = sum(one.event and one.warned for one in fits)
-    counts = [len(fits), lost, warned, both]
-    return [*map(str, counts), *(f"{both / total:.2f}" if total else "" for total in (warned, lost))]
+    """How many warned, and of either event: how many it befell, how many had warned of it, precision and recall."""
+    warned = sum(one.warned for one in fits)
+    figures = [str(len(fits)), str(warned)]
+    for event in ("event", "unsettled"):
+        found = sum(getattr(one, event) for one in fits)
+        both = sum(getattr(one, event) and one.warned for one in fits)
+        figures += [str(found), str(both), *(f"{both / total:.2f}" if total else "" for total in (warned, found))]
+    return figures
 
 
 def _lost_table(found: Sequence[Sequence[Comparison]]) -> str:

@@ -229,7 +229,7 @@ def _luck(report: Diagnostics) -> Reason | None:
     text = (
         f"one start alone ended at the best optimum, and the next is {spread:.2g} nats per sample behind: another seed "
     )
-    return Reason("details", text + "may find a better one. Use effort='thorough'.")
+    return Reason("details", text + "may end elsewhere. Use effort='thorough'.")
 
 
 # Where several starts were compared, how well the moments' own estimate was known no longer matters.

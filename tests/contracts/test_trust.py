@@ -165,6 +165,7 @@ def test_the_middle_fit_stands_for_a_cell():
     one = trust_tables.middle(fits)
     assert (one.ours, one.outcome, one.loss, one.warned) == (-2.0, "lost", 0.5, False)
     assert one.time_ratio == pytest.approx(0.3)
+    assert one.unsettled == (max(row["value"]) - min(row["value"]) > 0.001)
 
 
 def test_tables_show_counts_warnings_and_lost_cells():
@@ -187,8 +188,8 @@ def test_tables_show_counts_warnings_and_lost_cells():
     assert "| GaussianMixture diag | tuning | 1 | 0 / 0 / 1 | 0.5000 | 0.1 | 0 / 0 / 1 | 0.5000 | 0.1 |" in lines
     assert "| GaussianMixture diag | judging | 2 | 0 / 1 / 1 | 4.0000 | 0.1 | 1 / 1 / 0 |  | 0.1 |" in lines
     assert "| **all** | both | 3 | 0 / 1 / 2 | 4.0000 | 0.1 | 1 / 1 / 1 | 0.5000 | 0.1 |" in lines
-    assert "| both | before | 9 | 6 | 0 | 0 |  | 0.00 |" in lines
-    assert "| both | now | 9 | 3 | 6 | 3 | 0.50 | 1.00 |" in lines
+    assert "| both | before | 9 | 0 | 6 | 0 |  | 0.00 | 0 | 0 |  |  |" in lines
+    assert "| both | now | 9 | 6 | 3 | 3 | 0.50 | 1.00 | 0 | 0 | 0.00 |  |" in lines
     assert "| GaussianMixture diag | penguins | 2 | tuning | -1.5000 | -1.0000 | 0.5000 | 3 of 3 |" in lines
     assert "1 of 4 cells (GaussianMixture diag 1)" in text
 

@@ -417,8 +417,8 @@ def said_of(found: Found[Any], k: int) -> tuple[str, ...]:
         return ()
     return (
         f"the best optimum was found from {found.replicated} of {len(found.outcomes)} starts; the next best, from "
-        f"{found.outcomes[1].name!r}, is {found.spread:.2g} nats per sample behind: another seed may find a better "
-        "one. Use effort='thorough', or another number of components.",
+        f"{found.outcomes[1].name!r}, is {found.spread:.2g} nats per sample behind: another seed may end "
+        "elsewhere. Use effort='thorough', or another number of components.",
     )
 
 
