@@ -277,10 +277,14 @@ class Sizes(Generic[State]):
     def __init__(self, landscape: Landscape[State]) -> None:
         self.landscape = landscape
         self.criteria: dict[int, float] = {}
+        self.largest = 0
 
     def see(self, state: State, value: float) -> float:
-        """A mixture that was climbed to this value; its BIC, in nats, larger is better."""
+        """A mixture that was climbed to this value; its BIC, in nats, larger is better: a spike has none."""
         weight, size = self.landscape.weight, self.landscape.size(state)
+        self.largest = max(self.largest, size)
+        if self.landscape.degenerate(state):
+            return -np.inf
         criterion = float(value * weight - self.landscape.n_parameters(state) * np.log(max(weight, 2.0)) / 2)
         self.criteria[size] = max(criterion, self.criteria.get(size, -np.inf))
         return criterion
@@ -288,23 +292,26 @@ class Sizes(Generic[State]):
     @property
     def suggested(self) -> int | None:
         """The size of the best BIC; None where it is the largest one seen."""
+        if not self.criteria:
+            return None
         best = max(self.criteria, key=lambda size: self.criteria[size])
-        return None if best == max(self.criteria) and best > 1 else best
+        return None if best == self.largest and best > 1 else best
 
     def merge_further(self, best: Outcome[State], effort: Effort) -> int:
-        """Merge the best one by one as long as BIC gains; how many of its components explain next to nothing."""
-        land, state, idle = self.landscape, best.state, 0
-        k, n_parameters, criterion = land.size(state), land.n_parameters(state), self.see(state, best.value)
-        while (size := land.size(state)) > 1:
+        """Merge the best further until BIC no longer gains; how many of its components explain next to nothing."""
+        land, state, idle, in_vain = self.landscape, best.state, 0, 0
+        k, n_parameters, highest = land.size(state), land.n_parameters(state), self.see(state, best.value)
+        while (size := land.size(state)) > 1 and in_vain < _IN_VAIN:
             state, value = land.climb(land.merge(state, 1), effort.screen_steps, effort.tol)
-            before, criterion = criterion, self.see(state, value)
+            criterion = self.see(state, value)
             if (best.value - value) * land.weight < _BY_CHANCE * (n_parameters - land.n_parameters(state)):
                 idle = k - size + 1
-            if criterion < before:
-                break
+            highest, in_vain = (criterion, 0) if criterion > highest else (highest, in_vain + 1)
         return idle
 
 
+# Mergers in a row without a better BIC after which no fewer components are looked at.
+_IN_VAIN = 4
 # Log-likelihood that a free parameter gains by chance, at most: half a nat on average, as AIC has it twice over.
 _BY_CHANCE = 2.0
 
