@@ -11,6 +11,8 @@ USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
 CMAKE := $(if $(wildcard $(VENV)/bin/cmake),$(VENV)/bin/cmake,cmake)
 CORES := $(shell nproc 2>/dev/null || echo 2)
+# A demo runs where it was compiled and imports little of what it installs: no other instruction sets, no bytecode.
+HERE := --no-compile --config-settings=build-dir=build/here --config-settings=cmake.define.ODECO_ONE_VARIANT=ON
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
 
 SANITIZED := tests/unit/kernels tests/unit/text tests/unit/refinement tests/unit/moments tests/unit/test_completion.py
@@ -21,7 +23,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +128,9 @@ bench-text: $(VENV)/.installed-bench ## counting words: the same (five minutes)
 bench-trust: $(VENV)/.installed-bench ## one fit against ten starts on real data: the same (half an hour)
 	@$(PY) -m benchmarks trust
 
+bench-instant: $(VENV)/.installed-bench ## imports, first fits and small fits: the same (three minutes)
+	@$(PY) -m benchmarks instant
+
 bench-distributed: $(VENV)/.installed-bench ## Dask and Spark beside one process: the same
 	@$(PY) -m benchmarks distributed
 
@@ -150,7 +155,7 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco"
-	@$(PIP_INSTALL) --editable .
+	@$(PIP_INSTALL) $(HERE) --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml $(NATIVE)

@@ -34,6 +34,7 @@ NAMES = [
     "scaling",
     "distributed",
     "trust",
+    "instant",
 ]
 QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 

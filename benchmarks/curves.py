@@ -1,4 +1,6 @@
-"""Quality against time: every point is a fit of its own with a larger budget of iterations; and ICA's error against n.
+"""Quality against time: every point is a fit of its own with a larger budget of iterations; and errors against n.
+
+Those are of ICA beside its peers, and of the moment estimates of all models (`benchmarks.errors`).
 
 Each panel runs in a process of its own, the same data and threads for everybody, after a small fit that compiles.
 """
@@ -15,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import odeco
-from benchmarks import harness, provenance
+from benchmarks import errors, harness, provenance
 from benchmarks import topics_peers as topics
 from benchmarks.cases import CASES, Data, scorable, use_threads
 from benchmarks.provenance import Result, Section
@@ -46,7 +48,13 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     """All panels, or some `only`."""
     packages = ["numpy", "scipy", "scikit-learn", "tomotopy", "gensim", "hmmlearn", "python-picard"]
     measurements = {name: partial(harness.child, "benchmarks.curves", name, int(quick)) for name in PANELS}
-    return provenance.measure(measurements, only, packages, provenance.code, quick=quick)
+    measurements["errors"] = partial(harness.child, "benchmarks.errors", int(quick))
+    return provenance.measure(measurements, only, packages, _code, quick=quick)
+
+
+def _code(section: str) -> tuple[str, ...]:
+    everything = [name for name in provenance.CODE if name not in ("tensor", "words", "formats", "partitions")]
+    return provenance.code(*(everything if section == "errors" else [section]))
 
 
 def _points(fits: dict[Any, Callable[[], tuple[float, float]]]) -> Points:
@@ -229,6 +237,10 @@ SUMMARIES = {"signals": _medians}
 def report(result: Result) -> None:
     """The figure and the table of the docs from a result file."""
     harness.save_figure(harness.FIGURES / "curves.png", lambda figure: draw(result, figure))
+    if "errors" in result:
+        harness.save_figure(
+            harness.FIGURES / "errors.png", lambda figure: errors.draw(result["errors"]["curves"], figure)
+        )
     harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
 
 
@@ -271,6 +283,12 @@ def docs_tables(result: Result) -> str:
         parts.append(
             f"ICA under noise ({result['signals']['data']}), {PANELS['signals'].y}:\n\n"
             + f"{_errors_table(result['signals']['curves'])}\n\n{result.told('signals')}"
+        )
+    if "errors" in result:
+        parts.append(
+            "Error of the moment estimates alone (`refine=None`) against n, every estimator on draws of its own model; "
+            "the theorems say a slope of -1/2:\n\n![Errors against n](figures/errors.png)\n\n"
+            + f"{errors.table(result['errors']['curves'])}\n\n{result.told('errors')}"
         )
     parts.append(
         "Every point is a fit of its own with a larger budget (the first of odeco is `refine=None`); for topics by "

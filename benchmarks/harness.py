@@ -77,7 +77,16 @@ def child(module: str, *arguments: Any, cache: str | None = None) -> Any:
     `cache` is the folder of compiled code that it uses instead of the usual one.
     """
     variables = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
-    command = [sys.executable, "-m", module, *map(str, arguments)]
+    return _last_line(["-m", module, *map(str, arguments)], variables)
+
+
+def child_code(code: str) -> Any:
+    """What `python -c code` prints last, as JSON: a process that has loaded nothing of ours."""
+    return _last_line(["-c", code], dict(os.environ))
+
+
+def _last_line(arguments: list[str], variables: dict[str, str]) -> Any:
+    command = [sys.executable, *arguments]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables).stdout
     return json.loads(output.strip().splitlines()[-1])
 

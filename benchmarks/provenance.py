@@ -31,16 +31,19 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 _TENSORS = ("decomposition", "tensors")
-_STEPS = ("refinement/loop.py", "kernels/threads.py")
+_STEPS = ("refinement/loop.py", "families", "kernels/threads.py")
 _WORDS = (
     *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/dirichlet.py",
-    "moments/scatter.py", "whitening", "recovery.py", "kernels/sparse.py", "kernels/products.py",
+    "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py", "kernels/products.py",
     "kernels/alignment.py", "sources/documents.py",
 )  # fmt: skip
-_VIEWS = (*_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "symmetrization", "sources/views.py")
+_VIEWS = (
+    *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "reduction/views.py", "reduction/symmetrized.py",
+    "reduction/least_squares.py", "reduction/groups.py", "sources/views.py",
+)  # fmt: skip
 _CHAINS = (
-    *_STEPS, "models/hmm/base.py", "models/hmm/remote.py", "models/hmm/st*.py", "models/hmm/feature_chain.py",
-    "refinement/hmm.py",
+    *_STEPS, "models/hmm/base.py", "models/hmm/remote.py", "models/hmm/policy.py", "models/hmm/st*.py",
+    "models/hmm/feature_chain.py", "refinement/hmm.py",
     "refinement/acceleration.py", "refinement/forward_backward.py", "refinement/expectation_sums.py",
     "refinement/emissions.py", "kernels/hmm.py", "sources/sequences.py",
 )  # fmt: skip
@@ -52,11 +55,12 @@ CODE: dict[str, tuple[str, ...]] = {
     "one topic each": (*_WORDS, "models/single_topic", "refinement/multinomial_mixture.py"),
     "spheres": (
         *_TENSORS, *_STEPS, "models/gaussian_mixture", "models/mixture_base.py",
-        "moments/vectors.py", "moments/cubes.py", "refinement/gaussian_mixture.py", "sources/dense.py",
+        "moments/vectors.py", "moments/cubes.py", "reduction/affine.py", "refinement/gaussian_mixture.py",
+        "sources/dense.py",
     ),
     "latent classes": (
         *_TENSORS, *_STEPS, "models/product_mixture", "models/mixture_base.py",
-        "moments/products.py", "moments/cubes.py", "refinement/product_mixture.py", "refinement/families.py",
+        "moments/products.py", "moments/cubes.py", "refinement/product_mixture.py",
         "whitening/completed.py", "kernels/products.py", "sources/tables.py",
     ),
     "views": (*_VIEWS, "models/multiview", "refinement/views.py"),

@@ -25,6 +25,10 @@ SEED = 600
 REPEATS = 3
 
 
+# Threads of the stages.
+THREADS = (1, 2)
+
+
 def _documents(n: int, length: int, d: int, k: int) -> Any:
     topics = simulate.zipf_topics(k, d, random_state=SEED)
     return simulate.lda_documents(n, topics, np.full(k, 0.5 / k), mean_length=length, random_state=SEED).counts
@@ -127,8 +131,13 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
 
 
 def _measure(kind: str, quick: bool) -> dict[str, Any]:
-    names = list(SWEEPS if kind == "sweeps" else stages.STAGES)
-    return {name: harness.child("benchmarks.scaling", kind, name, int(quick)) for name in names[:: 3 if quick else 1]}
+    names = list(SWEEPS if kind == "sweeps" else stages.STAGES)[:: 3 if quick else 1]
+    counts = (1,) if kind == "sweeps" else THREADS
+    measured = {
+        name: {str(count): harness.child("benchmarks.scaling", kind, name, int(quick), count) for count in counts}
+        for name in names
+    }
+    return {name: found["1"] for name, found in measured.items()} if kind == "sweeps" else measured
 
 
 def sweep(name: str, quick: bool) -> dict[str, Any]:
@@ -168,7 +177,10 @@ def _medians(sweeps: dict[str, Any]) -> dict[str, Any]:
 
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "sweeps": _medians,
-    "stages": lambda tables: {name: stages.with_limits(measured) for name, measured in tables.items()},
+    "stages": lambda tables: {
+        name: {count: stages.with_limits(measured) for count, measured in found.items()}
+        for name, found in tables.items()
+    },
 }
 
 
@@ -213,27 +225,42 @@ def _slope(points: list[dict[str, float]]) -> float:
     return harness.slope([point["value"] for point in points], [point["seconds"] for point in points])
 
 
-def _stage_table(name: str, measured: dict[str, Any]) -> str:
-    total = measured["seconds"]
-    rows = [
-        [
-            row["stage"],
-            f"{1e3 * row['seconds']:,.3g} ms",
-            f"{100 * row['seconds'] / total:.0f} %",
-            f"{row['flops'] / 1e9:.3g}" if row["flops"] else "",
-            f"{row['bytes'] / 1e9:.3g}" if row["bytes"] else "",
-            f"{100 * row['limit'] / row['seconds']:.0f} %" if row["limit"] and row["seconds"] > 0 else "",
-        ]
-        for row in measured["stages"]
-    ]
-    sizes = " x ".join(f"{size:,}" for size in measured["sizes"])
-    threads = "one thread" if measured["threads"] == 1 else f"{measured['threads']} threads"
-    speeds = (
-        f"matrix products {measured['gemm float32'] / 1e9:.0f} Gflop/s in single and "
+def _stage_table(name: str, found: dict[str, Any]) -> str:
+    """Seconds and fraction of the limit for each number of threads; the last column is what the threads gain."""
+    one, *others = found.values()
+    header = ["stage", "share", "Gflop", "GB"]
+    for count in found:
+        header += [f"time, {_threads(count)}", "of the limit"]
+    totals = {"stage": "all", "flops": 0.0, "bytes": 0.0, "limit": 0.0}
+    tables = [measured["stages"] + [totals | {"seconds": measured["seconds"]}] for measured in found.values()]
+    rows = [_stage_row(stages_of, one["seconds"]) for stages_of in zip(*tables, strict=True)]
+    sizes = " x ".join(f"{size:,}" for size in one["sizes"])
+    speeds = "; ".join(
+        f"{_threads(count)}: matrix products {measured['gemm float32'] / 1e9:.0f} Gflop/s in single and "
         f"{measured['gemm float64'] / 1e9:.0f} in double precision, memory {measured['memory'] / 1e9:.1f} GB/s"
+        for count, measured in found.items()
     )
-    header = ["stage", "time", "share", "Gflop", "GB", "fraction of limit"]
-    return f"**{CASES[name].title}** ({sizes}; {threads}; {speeds})\n\n{harness.markdown_table(header, rows)}"
+    table = harness.markdown_table(header + (["gain"] if others else []), rows)
+    return f"**{CASES[name].title}** ({sizes}; {speeds})\n\n{table}"
+
+
+def _threads(count: str) -> str:
+    return "one thread" if count == "1" else f"{count} threads"
+
+
+def _stage_row(rows: tuple[dict[str, Any], ...], total: float) -> list[str]:
+    """One stage, with every number of threads."""
+    first, last = rows[0], rows[-1]
+    cells = [
+        first["stage"],
+        f"{100 * first['seconds'] / total:.0f} %",
+        f"{first['flops'] / 1e9:.3g}" if first["flops"] else "",
+        f"{first['bytes'] / 1e9:.3g}" if first["bytes"] else "",
+    ]
+    for row in rows:
+        fraction = f"{100 * row['limit'] / row['seconds']:.0f} %" if row["limit"] and row["seconds"] > 0 else ""
+        cells += [f"{1e3 * row['seconds']:,.3g} ms", fraction]
+    return cells + ([f"{first['seconds'] / last['seconds']:.2f}x" if last["seconds"] > 0 else ""] if rows[1:] else [])
 
 
 def draw_sweeps(result: Result, figure: Any) -> None:
@@ -254,8 +281,7 @@ def draw_sweeps(result: Result, figure: Any) -> None:
 
 
 if __name__ == "__main__":
-    kind, name, quick = sys.argv[1], sys.argv[2], bool(int(sys.argv[3]))
-    count = CASES[name].threads if kind == "stages" else 1
+    kind, name, quick, count = sys.argv[1], sys.argv[2], bool(int(sys.argv[3])), int(sys.argv[4])
     use_threads(count)
     with harness.threads(count):
         print(json.dumps(stages.measure(name, quick) if kind == "stages" else sweep(name, quick)))

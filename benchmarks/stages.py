@@ -133,13 +133,15 @@ STAGES: dict[str, list[Stage]] = {
         Stage("odeco.models.lda.estimator:LatentDirichletAllocation._polish", "sweeps of CVB0", _sweeps),
     ],
     "spheres": [
-        Stage("odeco.models.gaussian_mixture.fit:describe_rows", "mean, covariance, directions", _covariance),
-        Stage("odeco.models.gaussian_mixture.fit:project", "projected rows", _projection),
-        Stage("odeco.models.gaussian_mixture.fit:_moment_start", "third moments, decomposition, recovery", _moments),
-        Stage("odeco.models.gaussian_mixture.fit:_refine", "EM", _em),
+        Stage("odeco.models.gaussian_mixture.passes:description_passes", "mean, covariance, directions", _covariance),
+        Stage("odeco.moments.vectors:Projection.update_all", "projected rows", _projection),
+        Stage("odeco.moments.vectors:ProjectedRows.moments", "third moments", _moments),
+        Stage("odeco.models.gaussian_mixture.estimator:estimate", "decomposition, recovery", _nothing),
+        Stage("odeco.models.gaussian_mixture.estimator:refine", "EM", _em),
     ],
     "symbols": [
-        Stage("odeco.models.hmm.categorical:CategoricalHMM._start", "moments and candidates", _symbol_moments, False),
+        Stage("odeco.fitting.estimator:MomentEstimator._find", "moments and theorem", _symbol_moments, False),
+        Stage("odeco.models.hmm.base:best_start", "candidates", _nothing, False),
         Stage("odeco.models.hmm.base:baum_welch", "Baum-Welch", _baum_welch, False),
     ],
     "signals": [
@@ -165,7 +167,7 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
         row = {"stage": stage.label, "seconds": spent[stage.place], "flops": flops, "bytes": size}
         rows.append(row | {"precision": "float32" if stage.single else "float64"})
     return {
-        "sizes": list(sizes), "threads": case.threads, "seconds": total, "stages": rows,
+        "sizes": list(sizes), "seconds": total, "stages": rows,
         "gemm float32": harness.gemm_speeds(np.float32), "gemm float64": harness.gemm_speeds(np.float64),
         "memory": harness.memory_speeds(4_000_000 if quick else 20_000_000),
     }  # fmt: skip

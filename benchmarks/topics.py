@@ -300,7 +300,7 @@ def starts(sizes: Sizes) -> list[dict[str, Any]]:
 def _starts(corpus: str, counts: Any, k: int, sizes: Sizes, truth: Any = None) -> list[dict[str, Any]]:
     """Residuals, and errors of the topics where the truth is known, of 10 runs on one tensor."""
     from odeco.models.topics.theorem import to_simplex
-    from odeco.recovery import recover
+    from odeco.reduction import recover
 
     tensor, whitener, ratio = _whitened(counts, k)
     documents = np.asarray(counts @ whitener.matrix).T

@@ -1,7 +1,7 @@
 """One default fit against the best of ten plain starts of the peers, on every open real data set, model and k.
 
 `python -m benchmarks trust --only fits` measures ours alone, some minutes; the peers do not depend on our code.
-`counts` asks how many components a fit suggests.
+`counts` asks how many components a fit suggests, `ablation` what each part of the search is worth.
 The section `before` is a copy of `fits` from before anything was done about lost cells; nothing measures it again.
 """
 
@@ -22,9 +22,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import harness, provenance
 from benchmarks.provenance import CODE, Section
+from benchmarks.trust_ablation import WAYS, searching
 from benchmarks.trust_counts import counts
 from benchmarks.trust_data import Cell, cells
-from benchmarks.trust_models import Problem, problem
+from benchmarks.trust_models import ERRORS, Problem, problem
 from benchmarks.trust_tables import docs_tables, report
 from odeco import MomentWarning
 
@@ -55,7 +56,7 @@ def measure(section: str, quick: bool) -> list[dict[str, Any]]:
     """A row for each cell, and on standard error how far it is; a process for each core, as only CPU seconds count."""
     rows, begin = [], time.perf_counter()
     with ProcessPoolExecutor(harness.cores(), initializer=threadpool_limits, initargs=(1,)) as pool:
-        todo = cells(quick=quick)
+        todo = [cell for cell in cells(quick=quick) if section != "ablation" or _is_searched(cell)]
         for cell, row in zip(todo, pool.map(partial(measure_cell, section), todo), strict=True):
             rows.append(row)
             spent = time.perf_counter() - begin
@@ -66,6 +67,11 @@ def measure(section: str, quick: bool) -> list[dict[str, Any]]:
 def measure_cell(section: str, cell: Cell) -> dict[str, Any]:
     logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
     return cell.plain() | SECTIONS[section](problem(cell))
+
+
+def _is_searched(cell: Cell) -> bool:
+    """Tuning data of models whose starts are searched for."""
+    return cell.group == "tuning" and cell.estimator not in ERRORS
 
 
 def label(cell: Cell) -> str:
@@ -83,6 +89,16 @@ def _ours(found: Problem) -> dict[str, Any]:
     runs = [_fit(partial(found.ours, seed), found) for seed in range(SEEDS)]
     keys = ("value", "least_variance", "seconds", "verdict", "warnings", "luck", "method")
     return {key: [run[key] for run in runs] for key in keys}
+
+
+def _ablation(found: Problem) -> dict[str, Any]:
+    """One fit for each way to search."""
+    rows = {}
+    for way in WAYS:
+        with searching(way):
+            run = _fit(partial(found.ours, 0), found)
+        rows[way] = {key: run[key] for key in ("value", "seconds")}
+    return rows | {"seconds": [run["seconds"] for run in rows.values()]}
 
 
 def _fit(fit: Callable[[], Any], found: Problem) -> dict[str, Any]:
@@ -113,4 +129,8 @@ def _said(model: Any) -> dict[str, Any]:
 
 
 FAILED = {"value": None, "least_variance": None, "verdict": "FAILED", "warnings": 0, "luck": True}
-SECTIONS: dict[str, Callable[[Problem], dict[str, Any]]] = {"peers": _peers, "fits": _ours}
+SECTIONS: dict[str, Callable[[Problem], dict[str, Any]]] = {
+    "peers": _peers,
+    "fits": _ours,
+    "ablation": _ablation,
+}

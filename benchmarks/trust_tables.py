@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.provenance import Result
+from benchmarks.trust_ablation import LOSS, tables
 from benchmarks.trust_counts import ASKED
 from benchmarks.trust_data import TUNING, Cell
 from benchmarks.trust_models import ERRORS
@@ -120,10 +121,23 @@ def docs_tables(result: Result) -> str:
         f"{_warnings_table(compared)}",
         f"Lost cells, the largest loss of each estimator first:\n\n{_lost_table(compared['fits'])}",
         *_suggested(result),
+        *_ablation(result),
         result.told(),
         result.machines(),
     ]
     return "\n\n".join(parts)
+
+
+def _ablation(result: Result) -> list[str]:
+    """What each part of the search is worth, where that was measured."""
+    if not result.get("ablation"):
+        return []
+    text = (
+        f"What each part of the search for a start is worth, on the {len(result['ablation'])} cells of the tuning data "
+        f"whose starts are searched for, one seed: cells that end more than {LOSS} nats behind or ahead of the whole "
+        "search, and its time as a share:"
+    )
+    return [f"{text}\n\n{tables(result['ablation'])}"]
 
 
 def _suggested(result: Result) -> list[str]:

@@ -113,12 +113,16 @@ def _calls(function: Callable[..., Any]) -> list[ast.Call]:
 
 
 def _resolved(function: Callable[..., Any], call: ast.Call, kind: type | None = None) -> Any:
-    """What is called, by its name or as a method of ``self``; None for anything else."""
+    """What is called, by its name or as a method of ``self`` or ``super()``; None for anything else."""
     called = call.func
     if isinstance(called, ast.Name):
         return inspect.unwrap(function).__globals__.get(called.id)
     if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self":
         return getattr(kind, called.attr, None)
+    if kind is not None and isinstance(called, ast.Attribute) and ast.unparse(called.value) == "super()":
+        names = [each.__name__ for each in kind.__mro__]
+        above = kind.__mro__[names.index(function.__qualname__.split(".")[0]) + 1 :]
+        return next((vars(each)[called.attr] for each in above if called.attr in vars(each)), None)
     return None
 
 

@@ -26,8 +26,8 @@ FITS: dict[str, tuple[list[str], str]] = {
     "product-mixture": (["FILE", "-k", "2"], "classes"),
     "multiview": (["FILE", "-k", "2"], "components"),
     "dawid-skene": (["FILE"], "classes"),
-    "hmm": (["FILE", "-k", "2", "--unit", "characters"], "states"),
-    "gaussian-hmm": (["FILE", "-k", "2", "--sequence", "run", "--columns", "x"], "states"),
+    "hmm": (["FILE", "-k", "2", "--unit", "characters", "--effort", "quick"], "states"),
+    "gaussian-hmm": (["FILE", "-k", "2", "--sequence", "run", "--columns", "x", "--effort", "quick"], "states"),
     "poisson-hmm": (["FILE", "-k", "2"], "states"),
     "ica": (["FILE"], "sources"),
 }

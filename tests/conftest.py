@@ -22,6 +22,18 @@ def pytest_configure(config):
         settings.load_profile("odeco with a seed")
 
 
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search for a start that takes each of its turns once: for tests of what goes into a fit and comes out of it."""
+    from odeco.fitting.candidates import EFFORTS, Effort
+    from odeco.models.hmm.policy import POLICY
+
+    short = Effort(screen_steps=2, climb_steps=3, settle_steps=1, n_finalists=2, patience=1, most_moves=1, n_field=1)
+    for efforts in (EFFORTS, POLICY.efforts):
+        for name in efforts:
+            monkeypatch.setitem(efforts, name, short)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str], dict[str, np.ndarray]]:
     """Load a real data set by name, or skip: ``real_data("penguins")["X"]``."""

@@ -65,7 +65,7 @@ def multiview() -> tuple[Any, dict[str, Any]]:
     rng = np.random.default_rng(_SEED)
     hidden = rng.integers(2, size=600)
     views = [rng.standard_normal((600, 3)) + 3 * hidden[:, None] * np.eye(3)[t] for t in range(3)]
-    model = odeco.MultiViewMixture(2, random_state=0).fit(views)
+    model = odeco.MultiViewMixture(2, effort="quick", random_state=0).fit(views)
     return model, {"data": views, "feature_names": [[f"view{t}-{j}" for j in range(3)] for t in range(3)]}
 
 
@@ -80,12 +80,13 @@ def dawid_skene() -> tuple[Any, dict[str, Any]]:
 def categorical_hmm() -> tuple[Any, dict[str, Any]]:
     emission = np.array([[0.7, 0.2, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
     symbols = _chain(lambda rng, state: rng.choice(4, p=emission[state]))
-    return odeco.CategoricalHMM(2, random_state=0).fit(symbols), {"data": symbols, "vocabulary": list("acgt")}
+    model = odeco.CategoricalHMM(2, effort="quick", random_state=0).fit(symbols)
+    return model, {"data": symbols, "vocabulary": list("acgt")}
 
 
 def gaussian_hmm() -> tuple[Any, dict[str, Any]]:
     values = _chain(lambda rng, state: rng.normal([3.0 * state, -state], 1.0))
-    model = odeco.GaussianHMM(2, random_state=0).fit(values, [400, 400])
+    model = odeco.GaussianHMM(2, effort="quick", random_state=0).fit(values, [400, 400])
     return model, {"data": (values, [400, 400]), "feature_names": ["heart", "breath"]}
 
 

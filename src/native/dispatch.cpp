@@ -17,7 +17,11 @@ ODECO_TABLES(v4)
 
 namespace {
 
+#ifdef ODECO_ONE_VARIANT
+const char* const NAMES[] = {"native"};  // of the machine that compiled it
+#else
 const char* const NAMES[] = {"baseline", "x86-64-v3", "x86-64-v4"};
+#endif
 
 int best_level() {
 #ifdef ODECO_X86_LEVELS

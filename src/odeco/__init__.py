@@ -5,15 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from odeco import completion, datasets, metrics, simulate, tensors, theory
-from odeco.decomposition import Decomposition, decompose
 from odeco.exceptions import ModelFileError, MomentError, MomentWarning
 from odeco.fitting.card import resolve
 from odeco.models.cards import OWN
-from odeco.recovery import decompose_fourth, decompose_moments
-from odeco.whitening.whitener import Whitener, whiten
 
 if TYPE_CHECKING:  # for those who read no cards; the names below are for them, too
+    from odeco import completion, datasets, metrics, simulate, tensors, theory
+    from odeco.decomposition import Decomposition, decompose
     from odeco.models.dawid_skene.estimator import DawidSkene
     from odeco.models.gaussian_mixture.estimator import GaussianMixture
     from odeco.models.hmm.categorical import CategoricalHMM
@@ -25,14 +23,35 @@ if TYPE_CHECKING:  # for those who read no cards; the names below are for them, 
     from odeco.models.product_mixture.estimator import ProductMixture
     from odeco.models.single_topic.estimator import SingleTopicModel
     from odeco.persistence import load, save
+    from odeco.reduction import decompose_fourth, decompose_moments
+    from odeco.whitening.whitener import Whitener, whiten
 
 __version__ = "0.1.0.dev0"
 
-# Loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+# Loaded when they are first asked for: who fits topics does not wait for what mixtures are made of.
+_NAMES = {
+    "odeco.whitening.whitener": ("whiten", "Whitener"),
+    "odeco.decomposition": ("decompose", "Decomposition"),
+    "odeco.reduction": ("decompose_moments", "decompose_fourth"),
+    "odeco.persistence": ("save", "load"),
+}
 _ON_DEMAND = {card.class_name: card.estimator for card in OWN}
-_ON_DEMAND |= {"save": "odeco.persistence:save", "load": "odeco.persistence:load"}
+_ON_DEMAND |= {name: f"{module}:{name}" for module, names in _NAMES.items() for name in names}
 
-_MODULES_ON_DEMAND = ("plots", "report")
+_MODULES_ON_DEMAND = (
+    "tensors",
+    "simulate",
+    "datasets",
+    "metrics",
+    "completion",
+    "theory",
+    "moments",
+    "whitening",
+    "decomposition",
+    "reduction",
+    "plots",
+    "report",
+)
 
 # In the order of the flow; the estimators in that of their cards.
 __all__ = [
@@ -42,10 +61,12 @@ __all__ = [
     "metrics",
     "completion",
     "theory",
+    "moments",
     "whiten",
     "Whitener",
     "decompose",
     "Decomposition",
+    "reduction",
     "decompose_moments",
     "decompose_fourth",
     "LatentDirichletAllocation",

@@ -68,6 +68,7 @@ def test_a_card_names_the_class_where_it_is_defined(card):
     assert card_of(card.load()()) is card
 
 
+@pytest.mark.usefixtures("short_search")
 @every_card
 def test_learned_attributes_are_those_of_fitted_models(card):
     declared = set(card.attributes)

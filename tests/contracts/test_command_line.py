@@ -198,6 +198,7 @@ REFUSED = {("ica", "isotropic"), *(("product-mixture", kind) for kind in ("gauss
 REFUSED |= {("multiview", kind) for kind in ("bernoulli", "poisson", "multinomial")}
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(("name", "flag", "value"), choices())
 def test_every_choice_gives_a_model_or_a_reason(
     fitted: dict[str, Fitted], tmp_path: Path, name: str, flag: str, value: str

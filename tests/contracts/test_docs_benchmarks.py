@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import __main__ as main
 from benchmarks import curves, harness, overview, provenance, scaling, stages
+from benchmarks import errors as slopes
 from benchmarks.cases import CASES
 from benchmarks.provenance import Environment, Result, Section
 
@@ -78,6 +79,7 @@ def test_curves_are_drawn_and_tabled(tmp_path):
         curves.SUMMARIES,
         symbols={"data": "some", "curves": {"odeco": ours, "hmmlearn": peer}},
         signals={"data": "more", "curves": {"odeco": errors}},
+        errors={"curves": {"ICA": [{"n": 100, "errors": [8.0, 1.0, 2.0]}, {"n": 1600, "errors": [0.5]}]}},
     )
     panel = curves.PANELS["symbols"]  # within 0.001
     assert curves.reached(ours, -2.0, panel) == 1.0
@@ -90,23 +92,31 @@ def test_curves_are_drawn_and_tabled(tmp_path):
     assert "| odeco | -1 | 1 s | 1 s |" in text
     assert "| hmmlearn | -2 | never | 50 s |" in text
     assert "| odeco | 2.00 | 1.00 | -0.50 |" in text
+    assert "| ICA | 2 (n = 100) | 0.5 (n = 1,600) | -0.50 |" in text
     harness.save_figure(tmp_path / "curves.png", lambda figure: curves.draw(result, figure))
     assert (tmp_path / "curves.png").stat().st_size > 10_000
+    harness.save_figure(tmp_path / "errors.png", lambda figure: slopes.draw(result["errors"]["curves"], figure))
+    assert (tmp_path / "errors.png").stat().st_size > 5_000
 
 
 def test_scaling_is_drawn_and_tabled(tmp_path):
     points = [{"value": 10, "seconds": [1.0, 7.0, 0.5]}, {"value": 100, "seconds": [100.0]}]
     rows = [{"stage": "EM", "seconds": 2.0, "flops": 1e9, "bytes": 1e9, "precision": "float64"}]
     table = {
-        "sizes": [5], "threads": 1, "seconds": 4.0, "stages": rows,
+        "sizes": [5], "seconds": 4.0, "stages": rows,
         "gemm float32": [9e9], "gemm float64": [1e9, 1e9, 5e9], "memory": [2e9],
     }  # fmt: skip
     sweeps = {"ICA": {"base": {"n": 10}, "axes": {"n": points}}}
-    result = result_of(scaling.SUMMARIES, sweeps=sweeps, stages={"signals": table})
+    result = result_of(
+        scaling.SUMMARIES,
+        sweeps=sweeps,
+        stages={"signals": {"1": table, "2": table | {"seconds": 2.0, "stages": [rows[0] | {"seconds": 1.0}]}}},
+    )
     text = scaling.docs_tables(result)
     assert "| `ICA` | 2.00 |" in text
-    assert "| EM | 2e+03 ms | 50 % | 1 | 1 | 50 % |" in text
-    assert "| everything else | 2e+03 ms | 50 % |" in text
+    assert "| EM | 50 % | 1 | 1 | 2e+03 ms | 50 % | 1e+03 ms | 100 % | 2.00x |" in text
+    assert "| everything else | 50 % |" in text
+    assert "| all | 100 % |  |  | 4e+03 ms |  | 2e+03 ms |  | 2.00x |" in text
     harness.save_figure(tmp_path / "scaling.png", lambda figure: scaling.draw_sweeps(result, figure))
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
 

@@ -18,6 +18,7 @@ import odeco
 from odeco import shared_moments
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.families.responsibilities import posterior
 from odeco.files import read_table
 from odeco.fitting.card import Card, Stored, shapes
 from odeco.fitting.options import check_choice, check_integer, check_number
@@ -25,17 +26,17 @@ from odeco.fitting.stream import StreamPlan
 from odeco.metrics import match_components
 from odeco.models.card_parts import MAX_ITER, MIXTURE, TOL, refine
 from odeco.models.cards import register, unregister
-from odeco.models.mixture_base import MixtureEstimator, posterior
+from odeco.models.mixture_base import MixtureEstimator
 from odeco.models.multiview.card import THREE_VIEWS
 from odeco.moments.base import Additive
 from odeco.moments.passes import fill
 from odeco.moments.vectors import ColumnMoments
 from odeco.moments.views import ViewBasis, ViewMoments
+from odeco.reduction.views import recover_views
 from odeco.refinement.loop import StoppingRule, run_refinement
 from odeco.sources import checkpointed, out_of_core
 from odeco.sources.rows import VECTORS
 from odeco.sources.views import ViewBatch
-from odeco.symmetrization import recover_views
 from tests.command_line import call, write_rows
 
 LEAST = 1e-6  # of a mean, where its logarithm is taken

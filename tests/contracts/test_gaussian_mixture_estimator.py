@@ -12,9 +12,9 @@ from odeco import GaussianMixture
 @parametrize_with_checks(
     [
         GaussianMixture(random_state=0),
-        GaussianMixture(2, "tied_spherical", random_state=0),
+        GaussianMixture(2, "tied_spherical", effort="quick", random_state=0),
         GaussianMixture(2, "diag", random_state=0),
-        GaussianMixture(2, "full", random_state=0),
+        GaussianMixture(2, "full", effort="quick", random_state=0),
     ],
 )
 def test_sklearn_checks(estimator, check):

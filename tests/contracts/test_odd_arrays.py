@@ -13,11 +13,11 @@ import odeco
 ESTIMATORS = tuple(
     name for name in odeco.__all__ if isinstance(getattr(odeco, name), type) and hasattr(getattr(odeco, name), "fit")
 )
-# What tells one fit from another; refinement is cut short, for only the input matters here.
+# What tells one fit from another; searches and refinement are cut short, for only the input matters here.
 LEARNED = ("weights_", "components_", "means_", "mixing_", "confusion_", "transmat_", "emissionprob_", "lambdas_")
 TAKES_MISSING = ("ProductMixture", "DawidSkene", "CategoricalHMM", "GaussianHMM", "PoissonHMM")
 
-pytestmark = pytest.mark.filterwarnings("ignore::odeco.MomentWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::odeco.MomentWarning"), pytest.mark.usefixtures("short_search")]
 
 
 def table(name):

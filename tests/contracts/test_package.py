@@ -1,6 +1,7 @@
 """What the package promises as a whole: it is light to import, layered, typed and of one version."""
 
 import importlib.metadata
+import inspect
 import json
 import re
 import subprocess
@@ -13,31 +14,51 @@ import pytest
 import odeco
 
 ROOT = Path(__file__).resolve().parents[2]
+COMMAND_LINE = ["typer", "rich"]
 HEAVY = [
     "numba",
     "odeco.kernels._native",
+    "odeco.moments",
+    "odeco.sources",
+    "odeco.refinement",
+    "scipy",
     "sklearn",
+    "threadpoolctl",
+    "joblib",
     "matplotlib",
     "pandas",
     "pyarrow",
+    "jinja2",
     "dask",
     "pyspark",
-    "typer",
-    "rich",
 ]
+HELP = """
+import sys
+from odeco.cli import main
+sys.argv = ["odeco", *{words}]
+try:
+    main()
+except SystemExit as done:
+    assert not done.code
+"""
 
 
 def modules_loaded_by(statement: str) -> set[str]:
-    code = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    """What a fresh interpreter has loaded after the statement; the statement may print."""
+    code = f"{statement}\nimport json, sys\nprint()\nprint(json.dumps(list(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return set(json.loads(out))
+    return set(json.loads(out.splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [
-        ("import odeco", HEAVY),
-        ("import odeco.cli", [name for name in HEAVY if name not in {"typer", "rich"}]),
+        ("import odeco", [*HEAVY, *COMMAND_LINE, "importlib.metadata", "odeco.decomposition", "odeco.tensors"]),
+        ("import odeco.cli", HEAVY),
+        (HELP.format(words=["--help"]), HEAVY),
+        (HELP.format(words=["fit", "--help"]), HEAVY),
+        (HELP.format(words=["fit", "gaussian-mixture", "--help"]), HEAVY),
+        ("import odeco; odeco.decompose; odeco.theory; odeco.simulate; odeco.metrics", ["scipy", "sklearn"]),
     ],
 )
 def test_import_is_light(statement: str, heavy: list[str]) -> None:
@@ -49,6 +70,27 @@ def test_public_names_exist() -> None:
     missing = [name for name in odeco.__all__ if not hasattr(odeco, name)]
     assert not missing
     assert set(odeco.__all__) <= set(dir(odeco))
+
+
+@pytest.mark.parametrize("name", ["moments", "reduction"])
+def test_the_engine_is_public_and_every_function_of_it_has_an_example(name: str) -> None:
+    module = getattr(odeco, name)
+    assert sorted(module.__all__) == module.__all__
+    functions = [getattr(module, member) for member in module.__all__ if inspect.isfunction(getattr(module, member))]
+    assert len(functions) >= 5
+    assert [function.__name__ for function in functions if ">>> " not in (function.__doc__ or "")] == []
+
+
+def test_the_reference_lists_the_engine() -> None:
+    for name in ("moments", "reduction"):
+        page = (ROOT / "docs" / "api" / f"{name}.md").read_text()
+        listed = re.findall(rf"^::: odeco\.{name}\.\w+\.(\w+)$", page, re.MULTILINE)
+        assert sorted(listed) == sorted(getattr(odeco, name).__all__)
+
+
+def test_the_reduction_is_loaded_on_demand() -> None:
+    assert "odeco.reduction" not in modules_loaded_by("import odeco")
+    assert "odeco.reduction" in modules_loaded_by("import odeco; odeco.decompose_moments")
 
 
 def test_one_version() -> None:

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from odeco import ProductMixture
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")  # the checks fit a few rows of noise
 @parametrize_with_checks(
     [

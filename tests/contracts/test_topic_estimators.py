@@ -41,6 +41,7 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.mark.usefixtures("short_search")
 @parametrize_with_checks(
     [LatentDirichletAllocation(2, random_state=0), SingleTopicModel(2, random_state=0)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],

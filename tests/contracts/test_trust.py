@@ -11,11 +11,12 @@ from scipy import sparse
 from scipy.stats import multivariate_normal, poisson
 
 import odeco
-from benchmarks import trust, trust_counts, trust_data, trust_tables
+from benchmarks import trust, trust_ablation, trust_counts, trust_data, trust_tables
 from benchmarks.provenance import Environment, Result, Section
 from benchmarks.trust_data import Cell, Table
 from benchmarks.trust_em import Mixture, Normals, Rates, Rows, Shares, indicators
 from benchmarks.trust_models import least_variance, problem
+from odeco.fitting.candidates import Candidate
 
 RNG = np.random.default_rng(5)
 POINTS = np.concatenate([RNG.standard_normal((150, 3)) * [1, 2, 3] + shift for shift in (0, 4)])
@@ -218,7 +219,8 @@ def test_a_few_cells_are_measured_whole(real_data):
     (cell,) = [cell for cell in quick if cell.estimator == "GaussianMixture full"]
     found = problem(cell)
     rows = [cell.plain() | measure(found) for measure in trust.SECTIONS.values()]
-    (fits,) = trust_tables.compare(rows[:1], rows[1:])
+    (fits,) = trust_tables.compare(rows[:1], rows[1:2])
+    assert set(trust_ablation.WAYS) < set(rows[2])
     assert all(one.outcome != "lost" for one in fits)  # an easy one; rounded values may be found to be spikes
     assert sum(one.outcome == "tied" for one in fits) >= 2
     assert len(rows[0]["value"]) == 10
@@ -228,9 +230,39 @@ def test_numbers_of_components_are_counted_by_bic_and_by_halves() -> None:
     """Three far clusters: all agree."""
     rng = np.random.default_rng(0)
     x = np.array([[0.0, 0], [20, 0], [0, 20]])[rng.integers(3, size=240)] + rng.standard_normal((240, 2))
-    make = partial(odeco.GaussianMixture, covariance_type="full", random_state=0)
+    make = partial(odeco.GaussianMixture, covariance_type="diag", random_state=0)
     found = trust_counts.count(trust_counts.Counted("clusters", "drawn", make, (x,), trust_counts._rows, len(x)))
     assert (found["bic"], found["held_out"], found["suggested"]) == (3, 3, [3, 3, 3])
     chains = trust_counts._chains((np.arange(6)[:, None], np.array([1, 2, 3])), np.array([0, 2]))
     assert chains[0].ravel().tolist() == [0, 3, 4, 5]
     assert chains[1].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("way", "gone"),
+    [
+        ("without larger mixtures, merged", {"larger"}),
+        ("without the theorem's start", {"theorem"}),
+        ("without starts by chance", {"chance"}),
+        ("all", set()),
+    ],
+)
+def test_a_part_of_the_search_is_left_out(way, gone):
+    rng = np.random.default_rng(0)
+    x = 3 * rng.standard_normal((4, 5))[rng.choice(4, 400)] + rng.standard_normal((400, 5))
+    with trust_ablation.searching(way):
+        names = [name for name, _ in odeco.GaussianMixture(4, random_state=0).fit(x).diagnostics_.details["starts"]]
+    left = {trust_ablation.origin(Candidate(name, lambda: None)) for name in names}
+    assert left == {"larger", "theorem", "chance"} - gone
+
+
+def test_searches_without_moves_and_their_table():
+    rng = np.random.default_rng(0)
+    with trust_ablation.searching("without moves"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        moved = odeco.GaussianMixture(6, random_state=0).fit(rng.random((300, 3))).diagnostics_.details["moves"]
+    assert moved == 0
+    row = {way: {"value": -1.0, "seconds": 2.0} for way in trust_ablation.WAYS}
+    text = trust_ablation.tables([row, row | {"one finalist": {"value": -1.5, "seconds": 1.0}}])
+    assert "| one finalist | 1 / 0 | 0.2500 | 0.500 | 0.75 |" in text
+    assert "| without moves | 0 / 0 | 0.0000 | 0.000 | 1.00 |" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -14,7 +15,7 @@ import pytest
 
 from odeco import CategoricalHMM, GaussianHMM, PoissonHMM
 from odeco.exceptions import MomentWarning
-from odeco.models.hmm import search, starts, symbol_starts
+from odeco.models.hmm import feature_estimator, search, starts, symbol_starts
 from odeco.simulate import markov_chain
 from odeco.sources import chains, checkpointed, out_of_core
 from odeco.sources.kinds import SparkColumn
@@ -26,6 +27,8 @@ ROUNDING = 1e-9
 # flattest direction here is the start: one step of 80 tells of it, through overlapping emissions, c > 0.01.
 TOL = 1e-12
 TOLERANCE = float(np.sqrt(2 * TOL / 0.01))
+# One start: what a search for others sees of the steps is the same wherever they are in tests of its own.
+QUICK = {"effort": "quick", "tol": TOL, "random_state": 0}
 # Of 60 sequences of 1 to 150 steps: none in a partition, one short one, and most of them.
 EDGES = (0, 20, 20, 21, 40, 60, 60)
 
@@ -51,13 +54,13 @@ def cases(states):
     holes = [np.where(rng.random(x.shape) < 0.02, np.nan, x) for x in points]
     counts = [rng.poisson(np.array([[1.0, 4], [5, 1], [12, 8]])[h]) for h in states]
     return {
-        "symbols": (CategoricalHMM(3, tol=TOL, random_state=0), symbols),
-        "gaussian": (GaussianHMM(3, tol=TOL, random_state=0), points),
-        "gaussian full, missing": (GaussianHMM(3, covariance_type="full", tol=TOL, random_state=0), holes),
-        "gaussian tied": (GaussianHMM(3, covariance_type="tied", tol=TOL, random_state=0), points),
-        "one gaussian": (GaussianHMM(1, tol=TOL, random_state=0), points),
-        "poisson": (PoissonHMM(3, tol=TOL, random_state=0), counts),
-        "poisson, one column": (PoissonHMM(3, tol=TOL, random_state=0), [x[:, 0] for x in counts]),
+        "symbols": (CategoricalHMM(3, **QUICK), symbols),
+        "gaussian": (GaussianHMM(3, **QUICK), points),
+        "gaussian full, missing": (GaussianHMM(3, covariance_type="full", **QUICK), holes),
+        "gaussian tied": (GaussianHMM(3, covariance_type="tied", **QUICK), points),
+        "one gaussian": (GaussianHMM(1, **QUICK), points),
+        "poisson": (PoissonHMM(3, **QUICK), counts),
+        "poisson, one column": (PoissonHMM(3, **QUICK), [x[:, 0] for x in counts]),
     }
 
 
@@ -83,11 +86,16 @@ def learned(model):
     return np.concatenate([model.startprob_, model.transmat_.ravel(), emission.ravel()])
 
 
-@pytest.mark.parametrize("refine", [None, "auto"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
+@pytest.mark.parametrize(
+    ("name", "refine", "effort"),
+    [
+        *itertools.product(NAMES, [None, "auto"], ["quick"]),
+        *itertools.product(["symbols", "gaussian", "poisson, one column"], ["auto"], ["auto"]),
+    ],
+)
+def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine, effort):
     model, sequences = cases[name]
-    model = type(model)(**{**model.get_params(), "refine": refine})
+    model = type(model)(**{**model.get_params(), "refine": refine, "effort": effort})
     here = model.fit(sequences)
     expected, method, best = learned(here), here.diagnostics_.method.split(",")[0], here.monitor_.history[-1:]
     stacked, lengths = np.concatenate(sequences), [len(x) for x in sequences]
@@ -102,14 +110,20 @@ def test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, refine):
         np.testing.assert_allclose(model.monitor_.history[-1:], best, rtol=ROUNDING)  # the maximum is flat
 
 
+@pytest.mark.usefixtures("short_search")
+@pytest.mark.parametrize("name", ["gaussian full, missing", "gaussian tied", "poisson"])
+def test_a_search_elsewhere_is_the_search_in_memory(cases, name):
+    test_a_fit_elsewhere_is_the_fit_in_memory(cases, name, "auto", "auto")
+
+
 @pytest.mark.parametrize("name", ["symbols", "gaussian", "poisson"])
 def test_samples_are_the_same_wherever_the_steps_are(cases, name, monkeypatch):
     """With samples of 500 and 4,000 of 4,700 steps, and beginning with a quarter of them, where they are."""
-    monkeypatch.setattr(starts, "SAMPLE_STEPS", 500)
-    monkeypatch.setattr(search, "SAMPLE_STEPS", 500)
-    monkeypatch.setattr(symbol_starts, "_SEARCH_STEPS", 500)
-    monkeypatch.setattr(search, "LONG", 1000)
+    few = replace(search.POLICY, sample_steps=500, symbol_steps=500, long=1000)
+    for module in (feature_estimator, search, starts, symbol_starts):
+        monkeypatch.setattr(module, "POLICY", few)
     model, sequences = cases[name]
+    model = type(model)(**{**model.get_params(), "effort": "auto"})
     spread, here = learned(model.fit(bag_of(sequences))), learned(model.fit(streamed(sequences)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
     np.testing.assert_allclose(spread, learned(model.fit(sequences)), atol=TOLERANCE)
@@ -120,6 +134,7 @@ def test_weights(cases):
     weights[list(range(21, 40))] = 0.0  # all of a partition
     for name in ("symbols", "gaussian"):
         model, sequences = cases[name]
+        model = type(model)(**{**model.get_params(), "effort": "auto" if name == "symbols" else "quick"})
         here = learned(model.fit(sequences, sequence_weight=weights))
         for given in (weights, bag_of(weights)):
             model.fit(bag_of(sequences), sequence_weight=given)
@@ -345,15 +360,15 @@ def test_short_sequences_alone():
     rng = np.random.default_rng(5)
     pairs = [np.array([[a], [a]]) + rng.standard_normal((2, 1)) for a in 8.0 * (rng.random(200) < 0.4)]
     with pytest.warns(MomentWarning, match="no three steps follow each other"):
-        here = learned(GaussianHMM(2, tol=TOL, random_state=0).fit(pairs))
+        here = learned(GaussianHMM(2, **QUICK).fit(pairs))
     with pytest.warns(MomentWarning, match="no three steps follow each other"):
-        spread = learned(GaussianHMM(2, tol=TOL, random_state=0).fit(db.from_sequence(pairs, npartitions=3)))
+        spread = learned(GaussianHMM(2, **QUICK).fit(db.from_sequence(pairs, npartitions=3)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
     symbols = [x[:, 0].astype(int).clip(0, 9) for x in pairs]
     with pytest.warns(MomentWarning, match="no three consecutive symbols"):
-        here = learned(CategoricalHMM(2, tol=TOL, random_state=0).fit(symbols))
+        here = learned(CategoricalHMM(2, **QUICK).fit(symbols))
     with pytest.warns(MomentWarning, match="no three consecutive symbols"):
-        spread = learned(CategoricalHMM(2, tol=TOL, random_state=0).fit(db.from_sequence(symbols, npartitions=3)))
+        spread = learned(CategoricalHMM(2, **QUICK).fit(db.from_sequence(symbols, npartitions=3)))
     np.testing.assert_allclose(spread, here, atol=TOLERANCE)
 
 
@@ -365,14 +380,14 @@ def test_steps_do_not_travel(cases, sent):
         sent.clear()
         for name in ("symbols", "gaussian"):
             model, sequences = cases[name]
-            type(model)(**{**model.get_params(), "max_iter": 2}).fit(bag_of(sequences * times))
+            type(model)(**{**model.get_params(), "effort": "auto", "max_iter": 2}).fit(bag_of(sequences * times))
         return dict(sent)
 
     once = measure(1)
     assert once == measure(3)
-    assert set(once) == {"SymbolPairs", "SymbolTriples", "TripleSums", "ExpectationSums"}
+    assert set(once) == {"SymbolPairs", "SymbolTriples", "StreamedFeatures", "ExpectationSums"}
     k, d = 3, 8
     assert once["SymbolPairs"] <= 8 * (d * d + 2 * d + 2)
     n_columns = 2
-    assert once["TripleSums"] <= 2 * 8 * (k**3 + k**2 + k + 4 + 4 * 2 * k * n_columns)
+    assert once["StreamedFeatures"] <= 2 * 8 * (k**3 + k**2 + k + 4 + 4 * 2 * k * n_columns)
     assert once["ExpectationSums"] <= 8 * (k * k + k + 2 + k * d)

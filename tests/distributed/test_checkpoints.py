@@ -73,7 +73,7 @@ CASES = [
 
 
 # Enough to sign all rows, to take a sample, and for a pass or two.
-N_CHUNKS = {ICA: 28, ProductMixture: 85, GaussianMixture: 25, MultiViewMixture: 45, DawidSkene: 35}
+N_CHUNKS = {ICA: 28, ProductMixture: 85, MultiViewMixture: 45, DawidSkene: 35}
 
 
 @pytest.mark.parametrize(("model", "learned"), CASES, ids=lambda value: str(value)[:40])

@@ -57,6 +57,7 @@ def streamed(rows):
     return out_of_core(lambda: iter([rows[:700], rows[700:]]))
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize("refine", [None, "auto"])
 @pytest.mark.parametrize("kind", ["spherical", "tied_spherical", "diag", "full", "tied"])
 def test_gaussian_mixtures(points, kind, refine):
@@ -116,6 +117,7 @@ def test_product_mixtures_of_frames(table, refine):
     assert families[-1] == "categorical"
 
 
+@pytest.mark.usefixtures("short_search")
 def test_partitions_may_differ_in_dtype(points):
     edges = np.cumsum((0, *CHUNKS))
     parts = [points[low:high] for low, high in itertools.pairwise(edges)]
@@ -127,6 +129,7 @@ def test_partitions_may_differ_in_dtype(points):
     np.testing.assert_allclose(spread.means_, here.means_, atol=1e-4)
 
 
+@pytest.mark.usefixtures("short_search")
 def test_weights(points):
     weights = np.random.default_rng(3).integers(0, 3, len(points)).astype(float)
     spread = GaussianMixture(4, random_state=0).fit(array_of(points), sample_weight=weights).means_

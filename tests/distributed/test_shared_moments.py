@@ -133,6 +133,7 @@ def _part(data, rows):
     )
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(("model", "draw", "learned"), OTHERS, ids=lambda value: type(value).__name__)
 @pytest.mark.filterwarnings("ignore::odeco.exceptions.MomentWarning")
 def test_views_crowds_and_chains_are_merged_too(model, draw, learned, tmp_path):

@@ -21,7 +21,7 @@ from odeco import (
     SingleTopicModel,
 )
 from odeco.exceptions import ModelFileError
-from odeco.sources import checkpointed, from_spark, out_of_core
+from odeco.sources import checkpointed, out_of_core
 from odeco.sources.dense import as_dense_source
 from odeco.sources.kinds import fitted_by
 
@@ -94,6 +94,7 @@ def refuses(model, data, folder, match=REFUSED, **arguments):
         model.fit(checkpointed(data, folder), **arguments)
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", ROWS)
 def test_other_rows_are_refused_though_all_passes_are_complete(kind, place, corpus, points, signals, crowd, tmp_path):
@@ -144,27 +145,6 @@ def test_other_sequences_are_refused(family, elsewhere, tmp_path):
     refuses(model, laid(X), tmp_path, lengths=np.r_[lengths[:20], 99, 101, lengths[22:]], sequence_weight=np.ones(40))
     refuses(model, laid(X), tmp_path, lengths=lengths, sequence_weight=np.r_[np.ones(39), 2.0])
     model.fit(checkpointed(laid(X), tmp_path), lengths, sequence_weight=np.ones(40))
-
-
-def test_other_rows_of_spark_are_refused(spark, points, crowd, tmp_path):
-    def frame(rows):
-        return spark.createDataFrame(
-            spark.sparkContext.parallelize(rows.tolist(), 3), list("abcdefghi"[: rows.shape[1]])
-        )
-
-    def of_arrays(rows):
-        return from_spark(spark.createDataFrame([(row.tolist(),) for row in rows], ["rows"]), "rows")
-
-    mixture, topics = GaussianMixture(3, refine=None, random_state=0), SingleTopicModel(3, random_state=0)
-    answers = DawidSkene(3, refine=None, random_state=0)
-    mixture.fit(checkpointed(frame(points), tmp_path / "rows"))
-    topics.fit(checkpointed(of_arrays(np.abs(points.round())), tmp_path / "topics"))
-    answers.fit(checkpointed(frame(crowd), tmp_path / "crowd"))
-    for change in CHANGES:
-        refuses(mixture, frame(change(points)), tmp_path / "rows")
-        refuses(topics, of_arrays(change(np.abs(points.round()))), tmp_path / "topics")
-        refuses(answers, frame(change(crowd)), tmp_path / "crowd")
-    mixture.fit(checkpointed(frame(points), tmp_path / "rows"))
 
 
 def test_other_rows_of_a_file_are_refused(corpus, tmp_path):

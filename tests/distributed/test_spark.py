@@ -21,8 +21,9 @@ from odeco import (
     SingleTopicModel,
 )
 from odeco.simulate import markov_chain
-from odeco.sources import out_of_core
+from odeco.sources import checkpointed, out_of_core
 from odeco.sources.spark import from_spark
+from tests.distributed.test_signatures import CHANGES, refuses
 
 # As for Dask (test_dask_topics).
 TOLERANCE = 2e-6
@@ -244,3 +245,27 @@ def test_steps_have_no_order_in_a_frame(spark):
     nested = spark.createDataFrame([([[1.0, 2.0]],)], "x array<array<double>>")
     with pytest.raises(ValueError, match="these are sequences, for an HMM"):
         GaussianMixture(2).fit(nested)
+
+
+def test_other_rows_are_refused(spark, crowd, tmp_path):
+    rng = np.random.default_rng(0)
+    points = 4 * rng.standard_normal((3, 6))[rng.choice(3, 2000)] + rng.standard_normal((2000, 6))
+
+    def frame(rows):
+        return spark.createDataFrame(
+            spark.sparkContext.parallelize(rows.tolist(), 3), list("abcdefghi"[: rows.shape[1]])
+        )
+
+    def of_arrays(rows):
+        return from_spark(spark.createDataFrame([(row.tolist(),) for row in rows], ["rows"]), "rows")
+
+    mixture, topics = GaussianMixture(3, refine=None, random_state=0), SingleTopicModel(3, random_state=0)
+    answers = DawidSkene(3, refine=None, random_state=0)
+    mixture.fit(checkpointed(frame(points), tmp_path / "rows"))
+    topics.fit(checkpointed(of_arrays(np.abs(points.round())), tmp_path / "topics"))
+    answers.fit(checkpointed(frame(crowd), tmp_path / "crowd"))
+    for change in CHANGES:
+        refuses(mixture, frame(change(points)), tmp_path / "rows")
+        refuses(topics, of_arrays(change(np.abs(points.round()))), tmp_path / "topics")
+        refuses(answers, frame(change(crowd)), tmp_path / "crowd")
+    mixture.fit(checkpointed(frame(points), tmp_path / "rows"))

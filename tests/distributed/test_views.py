@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -11,6 +12,7 @@ import pytest
 
 from odeco import MultiViewMixture
 from odeco.exceptions import MomentWarning
+from odeco.models.multiview.policy import POLICY
 from odeco.sources import checkpointed, out_of_core, partitions
 
 # The same sums in double precision in another order, through EM to convergence: 1e-13 was measured.
@@ -68,7 +70,7 @@ def test_answers_are_lazy_and_weights_travel_with_their_rows(views):
 
 def test_a_start_from_clusters_takes_the_same_samples(views, monkeypatch):
     """Constant columns have no moments: k-means on every second sample of 3,000, wherever they are."""
-    monkeypatch.setattr("odeco.models.multiview.search._MOST", 1500)
+    monkeypatch.setattr("odeco.models.multiview.search.POLICY", replace(POLICY, most_rows=1500))
     views = [views[0], views[1], np.ones((3000, 2))]
     model = MultiViewMixture(3, likelihood="gaussian", random_state=0, max_iter=3)
     with pytest.warns(MomentWarning, match="EM started from k-means"):

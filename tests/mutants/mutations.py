@@ -28,9 +28,14 @@ SYMBOLS = "unit/models/test_fixed_points.py::test_symbols_and_transitions_are_co
 MERGERS = "unit/models/test_chain_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses"
 SPLITS = "unit/models/test_chain_landscape.py::test_splitting_keeps_totals"
 VIEWS = "unit/models/test_fixed_points.py::test_views_have_the_moments_of_their_samples"
+NORMAL = "unit/families/test_gaussian.py"
+PAIRS = "unit/fitting/test_candidates.py::test_mergers_count_the_weights_of_components_whatever_is_judged_at_a_time"
+COUNTS = "unit/families/test_counts.py"
 CRITERIA = "unit/models/test_criteria.py::test_free_parameters"
 DIRICHLET = "unit/moments/test_dirichlet.py"
 REDUCTION = "theorems/test_whitening_reduction.py"
+AFFINE = "unit/reduction/test_affine_reduction.py"
+FOURTH = "unit/reduction/test_fourth_reduction.py"
 SPHERES = "theorems/test_theorems_3_2_and_3_3.py"
 WORDS = "unit/moments/test_words.py"
 VECTORS = "unit/moments/test_vectors.py"
@@ -40,7 +45,7 @@ NOISE = "unit/test_noise.py"
 MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
     Mutation("sources/documents.py", "(batch.lengths + half_length)) ** 2", "(batch.lengths + half_length))", TOPICS),
-    Mutation("models/topics/moments.py", "HALF_LENGTH = 100.0", "HALF_LENGTH = 50.0", TOPICS),
+    Mutation("models/topics/policy.py", "half_length: float = 100.0", "half_length: float = 50.0", TOPICS),
     Mutation("models/topics/moments.py", "source.map(weigh_by_length(half_length))", "source", TOPICS),
     Mutation(
         "models/topics/stream.py", "weighed = weigh_by_length(self.half_length)(batch)", "weighed = batch", TOPICS
@@ -56,13 +61,18 @@ MUTATIONS = [
         "ratio=1.0",
         "theorems/test_theorems_3_1_and_3_5.py::test_population_moments_give_topics_and_weights_back",
     ),
-    Mutation("models/topics/theorem.py", "_IDENTIFIED * np.median(values)", "np.inf", TOPICS),
-    Mutation("models/topics/theorem.py", "_IDENTIFIED * np.median(values)", "0.0", TOPICS),
+    Mutation("models/topics/theorem.py", "POLICY.identified * np.median(values)", "np.inf", TOPICS),
+    Mutation("models/topics/theorem.py", "POLICY.identified * np.median(values)", "0.0", TOPICS),
     Mutation("completion.py", "np.exp(-total / n_words)", "np.exp(-total / (2 * n_words))", "unit/test_completion.py"),
     # Whitening and recovery (section 4.3), and what noise shows
     Mutation("whitening/whitener.py", "np.sqrt(eigenvalues[:n_components])", "eigenvalues[:n_components]", REDUCTION),
     Mutation("whitening/whitener.py", "lift = top * roots /", "lift = top / roots /", REDUCTION),
-    Mutation("recovery.py", "weights = (ratio / values) ** 2", "weights = ratio / values", REDUCTION),
+    Mutation("reduction/plain.py", "weights = (ratio / values) ** 2", "weights = ratio / values", REDUCTION),
+    Mutation("reduction/affine.py", "return last**2,", "return last,", AFFINE),
+    Mutation("reduction/affine.py", "tensor[r, r, r] = 1.0", "tensor[r, r, r] = 0.0", AFFINE),
+    Mutation("reduction/fourth.py", "values * lengths**4", "values * lengths**2", FOURTH),
+    Mutation("reduction/fourth.py", "third = tensor.array @ second", "third = tensor.array @ first", FOURTH),
+    Mutation("moments/views.py", "(mean + shift for mean", "(mean for mean", "unit/reduction/test_view_reduction.py"),
     Mutation("whitening/noise.py", "signs * scaled / 2", "signs * scaled", NOISE),
     Mutation("whitening/noise.py", "np.sqrt(usable.size / max(n_documents, 1))", "1.0", NOISE),
     Mutation(
@@ -82,26 +92,21 @@ MUTATIONS = [
         "unit/decomposition/test_decompose.py::test_auto_ends_at_the_best_orthonormal_fit",
     ),
     # Gaussian mixtures (Theorems 3.2 and 3.3)
-    Mutation("models/gaussian_mixture/moments.py", "core = whitened - noise -", "core = whitened -", SPHERES),
+    Mutation("models/gaussian_mixture/moments.py", "(whitened - noise -", "(whitened -", SPHERES),
     Mutation("models/gaussian_mixture/moments.py", "(moments.radial - inside)", "moments.radial", SPHERES),
     Mutation("models/gaussian_mixture/moments.py", "/ (self.dimension - r))", "/ self.dimension)", SPHERES),
     Mutation("moments/vectors.py", "- 2 / 3 * np.outer(c, c)", "- np.outer(c, c)", VECTORS),
     Mutation(
-        "refinement/gaussian_mixture.py",
-        "means = np.where(seen[:, None], sums.features[:, :p] / safe[:, None], old.means)",
-        "means = sums.features[:, :p] / safe[:, None]",
+        "families/averages.py",
+        "np.where(seen, sums / np.where(seen, totals, 1.0), otherwise)",
+        "sums / np.where(seen, totals, 1.0)",
         "unit/refinement/test_gaussian_mixture.py::test_a_component_without_rows_keeps_its_place",
     ),
-    Mutation(
-        "refinement/gaussian_mixture.py",
-        "np.where(seen[:, None], within, old.covariances), floor)",
-        "within, floor)",
-        "unit/refinement/test_gaussian_mixture.py::test_a_component_without_rows_keeps_its_place",
-    ),
-    Mutation(
-        "refinement/gaussian_mixture.py", "old.covariances), float(floor.mean())", "old.covariances), 0.0", ONE_POINT
-    ),
-    Mutation("refinement/gaussian_mixture.py", "np.maximum(values, 1)) @", "np.maximum(values, 2)) @", ONE_POINT),
+    Mutation("families/gaussian.py", "floor if self.order else np.min(floor)", "0.0", ONE_POINT),
+    Mutation("families/gaussian.py", "np.maximum(1.0, _LEAST_RATIO", "np.maximum(2.0, _LEAST_RATIO", ONE_POINT),
+    Mutation("families/gaussian.py", "totals.reshape(len(means), -1) * means * means", "means * means", STATES),
+    Mutation("families/gaussian.py", "np.log(variances) + means * linear", "np.log(variances)", NORMAL),
+    Mutation("families/gaussian.py", "else d * logs", "else logs", NORMAL),
     # ICA (Theorem 3.4)
     Mutation("moments/cumulants.py", "- 3 * mapped *", "- 2 * mapped *", CUMULANTS),
     Mutation(
@@ -142,7 +147,7 @@ MUTATIONS = [
     ),
     # Views and crowds (Theorem 3.6)
     Mutation(
-        "symmetrization/theorem.py",
+        "reduction/symmetrized.py",
         "maps[b] = square.pair(pivot, a) @ inverse.T",
         "maps[b] = square.pair(pivot, a) @ inverse",
         "theorems/test_theorem_3_6.py::test_population_moments_give_weights_and_means_of_all_views_back",
@@ -156,17 +161,21 @@ MUTATIONS = [
     Mutation("moments/crowd.py", "sums / np.maximum(totals, 1)", "sums", "unit/moments/test_crowd.py"),
     Mutation(
         "refinement/views.py",
-        "np.where(seen[:, None], mean, old.means[t])",
-        "mean",
+        "totals + more * (totals > LEAST_WEIGHT), otherwise",
+        "totals + more, otherwise",
         "unit/refinement/test_views.py::test_a_component_without_samples_keeps_its_place",
     ),
-    Mutation("refinement/views.py", "squares / totals - (mean - center) ** 2", "squares / totals", VIEWS),
+    Mutation("refinement/views.py", "scatter_about(mean - center, totals", "scatter_about(mean, totals", VIEWS),
     Mutation(
         "refinement/dawid_skene.py",
-        "weights = self.totals + smoothing",
-        "weights = self.totals + 100 * smoothing",
+        "CrowdParameters(proportions(totals, smoothing)",
+        "CrowdParameters(proportions(totals, 100 * smoothing)",
         "unit/refinement/test_views.py::test_crowd_em_never_falls_and_weights_are_repetitions",
     ),
+    Mutation("families/counts.py", "np.log(means) - against, against", "np.log(means), against", COUNTS),
+    Mutation("families/counts.py", "return strength, 2 * strength", "return strength, strength", COUNTS),
+    Mutation("families/counts.py", "strength / np.maximum(means, floor)", "strength", COUNTS),
+    Mutation("families/counts.py", "return np.log(means), -means", "return np.log(means), 0 * means", COUNTS),
     # Tables
     Mutation(
         "moments/products.py",
@@ -195,8 +204,8 @@ MUTATIONS = [
     ),
     Mutation(
         "refinement/emissions_poisson.py",
-        "sums / np.where(seen, totals, 1.0)",
-        "(sums + 1) / np.where(seen, totals, 1.0)",
+        "averages(sums, totals, self.rates)",
+        "averages(sums + 1, totals, self.rates)",
         POISSON,
     ),
     Mutation(
@@ -207,56 +216,45 @@ MUTATIONS = [
     ),
     Mutation(
         "refinement/emissions_poisson.py",
-        "rates=np.maximum(rates, self.floor))",
-        "rates=np.maximum(rates, 1e-3))",
+        "self.rates), self.floor))",
+        "self.rates), 1e-3))",
         NO_COUNTS,
     ),
-    Mutation(
-        "refinement/emissions_gaussian.py",
-        "(squares + self._added) / np.where(seen, totals, 1.0)",
-        "squares / np.where(seen, totals, 1.0)",
-        STATES,
-    ),
-    Mutation("refinement/emissions_gaussian.py", "(scatter + np.diag(self._added))", "scatter", STATES),
-    Mutation(
-        "refinement/emissions_gaussian.py",
-        "(scatter.sum(axis=0) + np.diag(self._added))",
-        "(scatter.sum(axis=0) + 2 * np.diag(self._added))",
-        STATES,
-    ),
+    Mutation("families/gaussian.py", "if added is not None:", "if False:", STATES),
+    Mutation("families/gaussian.py", "added.sum() if self.order == 0", "added.mean() if self.order == 0", STATES),
     Mutation(
         "refinement/emissions_gaussian.py",
         "return self.min_covar * self.scale**2",
         "return 1e-3 * self.min_covar * self.scale**2",
         ONE_VALUE,
     ),
-    Mutation("refinement/emissions_gaussian.py", "second - totals * means**2", "second - means**2", STATES),
     Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", STATES),
-    Mutation("refinement/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
+    Mutation("families/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
     # The search of chains
     Mutation("models/hmm/landscape.py", "value += xlogy(within, within)", "value += within", MERGERS),
     Mutation("models/hmm/landscape.py", "moves * like.transmat, sums", "moves, sums", SPLITS),
     # Criteria: free parameters of every model
+    Mutation("families/counts.py", "return width - 1", "return width", f"{CRITERIA}[views]"),
     Mutation(
-        "models/multiview/estimator.py", '"multinomial": width - 1}', '"multinomial": width}', f"{CRITERIA}[views]"
-    ),
-    Mutation(
-        "models/single_topic/estimator.py", "(k - 1) + k * (d - 1)", "(k - 1) + k * d", f"{CRITERIA}[single_topic]"
+        "refinement/multinomial_mixture.py",
+        "k - 1 + k * CATEGORICAL",
+        "k + k * CATEGORICAL",
+        f"{CRITERIA}[single_topic]",
     ),
     Mutation("refinement/emissions.py", "k - 1 + k * (k - 1)", "k * k", f"{CRITERIA}[hmm_of_counts]"),
     Mutation(
-        "models/dawid_skene/estimator.py",
-        "n_workers * k * (n_labels - 1)",
+        "refinement/dawid_skene.py",
+        "n_workers * k * CATEGORICAL.n_free(n_labels)",
         "n_workers * k * n_labels",
         f"{CRITERIA}[crowd]",
     ),
-    Mutation("refinement/gaussian_mixture.py", "full = d * (d + 1) // 2", "full = d * d", f"{CRITERIA}[tied]"),
-    Mutation("refinement/families.py", "(self.sizes - 1).sum()", "self.sizes.sum()", f"{CRITERIA}[table]"),
+    Mutation("families/gaussian.py", "d * (d + 1) // 2)[self.order]", "d * d)[self.order]", f"{CRITERIA}[hmm_full]"),
+    Mutation("families/gaussian.py", "each if self.shared else k * each", "k * each", f"{CRITERIA}[tied]"),
     Mutation(
-        "refinement/emissions_gaussian.py",
-        "return int(k * d * (d + 1) // 2)",
-        "return int(k * d * d)",
-        f"{CRITERIA}[hmm_full]",
+        "families/tables.py",
+        "CATEGORICAL.n_free(size) for size in self.sizes",
+        "size for size in self.sizes",
+        f"{CRITERIA}[table]",
     ),
     # Files
     Mutation(
@@ -280,8 +278,8 @@ MUTATIONS = [
     # Mergers are judged by what the expected likelihood loses
     Mutation(
         "models/product_mixture/landscape.py",
-        "np.asarray(entropy + np.einsum",
-        "np.asarray(0 * entropy + np.einsum",
+        "statistics) + constants * totals)",
+        "statistics))",
         "unit/models/test_product_landscape.py::test_the_cost_is_that_of_the_likelihood_with_known_components",
     ),
     Mutation(
@@ -292,8 +290,9 @@ MUTATIONS = [
     ),
     Mutation(
         "models/dawid_skene/landscape.py",
-        "np.asarray(own + totals * np.log",
-        "np.asarray(own + 0 * totals * np.log",
+        "counts, np.log(proportions(counts, self.smoothing))",
+        "counts, np.log(proportions(counts, 100 + self.smoothing))",
         "unit/models/test_crowd_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses",
     ),
+    Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
 ]

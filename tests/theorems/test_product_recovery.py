@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from odeco.metrics import match_components
-from odeco.models.product_mixture.moments import product_start
-from odeco.models.product_mixture.views import views_start
+from odeco.models.product_mixture.moments import first_look, product_start
+from odeco.models.product_mixture.policy import Policy
+from odeco.models.product_mixture.views import parted_passes
+from odeco.moments.passes import run_passes
 from odeco.sources.tables import open_table
 
 
@@ -31,9 +33,8 @@ HALF_THE_DIGITS = 1e-6
 def test_completed_moments_recover_the_population(k, n_columns, n_categories):
     rows, chances, weights, means = population(k, n_columns, n_categories)
     source = open_table(rows, "categorical", chances)
-    found = product_start(
-        source, source.schema, k, np.random.default_rng(0), n_refills=500, n_fills=2000, tol=1e-14, refill_tol=1e-9
-    )
+    exact = Policy(refills=500, fills=2000, fill_tol=1e-14, refill_tol=1e-9)
+    found = product_start(source, source.schema, k, np.random.default_rng(0), policy=exact)
     matching = match_components(found.feature_means.T, means.T)
     assert matching.largest < HALF_THE_DIGITS
     np.testing.assert_allclose(found.weights[matching.permutation], weights, atol=HALF_THE_DIGITS)
@@ -47,7 +48,9 @@ def test_three_views_recover_the_population(k, n_columns, n_categories):
     """Section 3.3.1: Proposition 3.1 gives the cross moments of three groups of columns, Theorem 3.6 the rest."""
     rows, chances, weights, means = population(k, n_columns, n_categories)
     source = open_table(rows, "categorical", chances)
-    found, details = views_start(source, source.schema, k, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    found = run_passes(parted_passes(first_look(source, source.schema), k, rng), source).start(rng)
+    details = found.details
     matching = match_components(found.feature_means.T, means.T)
     assert matching.largest < 1e-8  # condition numbers of small views take half of the digits
     np.testing.assert_allclose(found.weights[matching.permutation], weights, atol=1e-8)

@@ -7,7 +7,8 @@ import pytest
 
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
-from odeco.symmetrization import PAIRS, ThreeViews, recover_views
+from odeco.moments.views import PAIRS, ThreeViews
+from odeco.reduction.views import recover_views
 
 K, WIDTHS = 4, (5, 7, 6)
 # Two inversions and a whitening multiply rounding (1e-16) by conditions below 1e3 each.

@@ -7,7 +7,7 @@ import pytest
 
 from odeco.exceptions import MomentError
 from odeco.models.gaussian_mixture.moments import SphericalMoments, spherical_estimate
-from odeco.recovery import decompose_moments
+from odeco.reduction import decompose_moments
 
 D, K = 9, 4
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])

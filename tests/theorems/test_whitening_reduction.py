@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from odeco.recovery import decompose_moments, recover
+from odeco.reduction import decompose_moments, recover
 from odeco.whitening import whiten
 
 ROUNDING = 1e-9  # condition of M2 below 1e4 in all cases, times eps, times the cube of the whitening

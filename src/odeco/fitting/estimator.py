@@ -31,7 +31,7 @@ class Found:
     Attributes
     ----------
     rows : source or None
-        None where there are only the sums of a stream.
+        None where there are only the sums of a stream; of one whose first rows are kept, these.
     moments : what the passes, or the stream, gave
     estimate : what the theorem made of them
         None where they do not determine the model: `error` says why.
@@ -83,7 +83,11 @@ class MomentEstimator:
     def _plan(self) -> StreamPlan[Any, Any]:
         """How chunks are held and summed, once the form of the data is known."""
 
-    def _stream_moments(self, rng: Any) -> Any:
+    def _kept_rows(self) -> Any:
+        """Rows of the stream that are still there, for likelihood steps: none, unless a model keeps some."""
+        return None
+
+    def _stream_moments(self, kept: Any, rng: Any) -> Any:
         """The moments of all that the stream has seen, in the form in which `_passes` returns them."""
         return self._stream.read(self._plan())
 
@@ -128,14 +132,7 @@ class MomentEstimator:
         return self._fit_rows(source, as_generator(self.random_state))
 
     def _fit_rows(self, source: Any, rng: Any) -> Self:
-        with self._blas():
-            found = self._find(source, lambda: run_passes(self._passes(source, rng), source), rng)
-            alone = self.refine in self._moments_alone
-            if alone and found.error is not None:
-                raise found.error
-            report = self._conclude(found, None if alone else self._refine(found, rng))
-        self._finish(report)
-        return self
+        return self._run(source, lambda: run_passes(self._passes(source, rng), source), rng)
 
     def _partial_fit(self, X: Any, **given: Any) -> Self:
         """`partial_fit`, whatever comes with X."""
@@ -145,11 +142,22 @@ class MomentEstimator:
 
     def _read_moments(self) -> Self:
         """Estimate from all that the stream has seen."""
-        rng = as_generator(self.random_state)
+        rng, kept = as_generator(self.random_state), self._kept_rows()
+        return self._run(kept, lambda: self._stream_moments(kept, rng), rng, stream=True)
+
+    def _run(self, rows: Any, moments: Callable[[], Any], rng: Any, *, stream: bool = False) -> Self:
+        """The theorem, likelihood steps where there are rows for them and they are asked for, and the names."""
         with self._blas():
-            found = self._find(None, lambda: self._stream_moments(rng), rng)
-            report = self._conclude(found, None) if found.error is None else self._wait(found, rng)
-        self._finish(report, warn=self._warns())
+            found = self._find(rows, moments, rng)
+            if rows is not None and self.refine not in self._moments_alone:
+                report = self._conclude(found, self._refine(found, rng))
+            elif found.error is None:
+                report = self._conclude(found, None)
+            elif stream:
+                report = self._wait(found, rng)
+            else:
+                raise found.error
+        self._finish(report, warn=not stream or self._warns())
         return self
 
     def _find(self, rows: Any, moments: Callable[[], Any], rng: Any) -> Found:

@@ -89,11 +89,16 @@ class MomentStream(Generic[Chunk, Sums]):
         if self.sums is not None and self._n_waiting(plan) >= (plan.block or 1):
             self._add_blocks(self.sums, plan)
 
+    def waiting(self, plan: StreamPlan[Chunk, Sums]) -> Chunk | None:
+        """The samples that are not in the sums yet, as one chunk; None where there are none."""
+        return plan.rows.join(self._waiting) if self._waiting else None
+
     def held(self, plan: StreamPlan[Chunk, Sums]) -> Chunk:
-        """The samples that wait, as one chunk: all there are as long as the stream has not started."""
-        if not self._waiting:
+        """The samples that wait: all there are as long as the stream has not started."""
+        waiting = self.waiting(plan)
+        if waiting is None:
             raise ValueError("no samples have been seen yet.")
-        return plan.rows.join(self._waiting)
+        return waiting
 
     def read(self, plan: StreamPlan[Chunk, Sums]) -> Sums:
         """Sums over all samples so far; more may follow."""

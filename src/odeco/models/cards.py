@@ -11,8 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odeco.fitting.card import Card
 from odeco.fitting.stored import SHARED
@@ -24,6 +23,9 @@ from odeco.models.lda.card import CARD as LDA
 from odeco.models.multiview.card import CARD as MULTIVIEW
 from odeco.models.product_mixture.card import CARD as PRODUCT_MIXTURE
 from odeco.models.single_topic.card import CARD as SINGLE_TOPIC
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "odeco.models"
 
@@ -93,6 +95,8 @@ def unregister(name: str) -> None:
 @cache
 def _installed() -> tuple[Card, ...]:
     """The cards of installed packages; one that cannot be used is left out, and a warning says so."""
+    from importlib.metadata import entry_points  # takes longer to load than all of odeco's cards
+
     found: list[Card] = []
     for entry_point in entry_points(group=GROUP):
         try:

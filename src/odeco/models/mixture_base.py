@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
+from odeco.families.responsibilities import posterior
 from odeco.fitting.estimator import MomentEstimator
 from odeco.fitting.options import check_choice as check_choice
 from odeco.fitting.options import check_enough as check_enough
@@ -76,7 +77,7 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     def score_samples(self, X: Any) -> Floats:
         """Log-likelihood of each sample, (n,)."""
         check_is_fitted(self)
-        return log_sum_exp(self._log_joint(self._clean(X)))
+        return posterior(self._log_joint(self._clean(X)))[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood per sample."""
@@ -116,18 +117,3 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
 
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[Any]:
         return vector_chunks(self, X, sample_weight, reset=reset)
-
-
-def log_sum_exp(joint: Floats) -> Floats:
-    """``log(sum(exp(joint), axis=1))``, (n,)."""
-    highest = joint.max(axis=1)
-    return np.asarray(highest + np.log(np.exp(joint - highest[:, None]).sum(axis=1)))
-
-
-def posterior(joint: Floats) -> tuple[Floats, Floats]:
-    """Posterior probabilities (n, k) and log-likelihoods (n,) from log joint densities."""
-    highest = joint.max(axis=1, keepdims=True)
-    shares = np.exp(joint - highest)
-    totals = shares.sum(axis=1, keepdims=True)
-    shares /= totals
-    return shares, (highest + np.log(totals))[:, 0]

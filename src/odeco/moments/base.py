@@ -49,39 +49,21 @@ def _nbytes(value: Any) -> int:
     )
 
 
-class Additive(ABC):
-    """Anything that adds up over batches: the one thing that a pass over a source makes.
+class Packable:
+    """Sums that travel and are stored, whoever made them.
 
     Subclasses name the attributes that add up in `_sums`, and those of which the largest counts in `_maxima`: numbers,
     arrays, other sums, or lists and dictionaries of these (None is left out). `_on` names the arguments of the
-    constructor, which are attributes too: what these are sums on. `_by_threads` says that threads share the batches of
-    a pass, each with sums of its own, because `update` itself uses none.
+    constructor, which are attributes too: what these are sums on.
     """
 
     _sums: ClassVar[tuple[str, ...]] = ()
     _maxima: ClassVar[tuple[str, ...]] = ()
     _on: ClassVar[tuple[str, ...]] = ()
-    _by_threads: ClassVar[bool] = False
-
-    @abstractmethod
-    def update(self, batch: Any) -> Any:
-        """Add the samples of a batch."""
 
     def emptied(self) -> Self:
         """Sums on the same basis without any samples."""
         return type(self)(**{name: getattr(self, name) for name in self._on})
-
-    def update_all(self, batches: Any) -> Self:
-        """Empty sums with every batch of a source added where its rows are: one pass. These, or others like them."""
-        add_to = getattr(batches, "add_to", None)
-        if add_to is not None:
-            added: Self = add_to(self)
-            return added
-        if self._by_threads:
-            return sum_batches(batches, self.emptied if self._on else partial(deepcopy, self))
-        for batch in batches:
-            self.update(batch)
-        return self
 
     def merge(self, other: Self) -> Self:
         """Add other sums of the same kind; returns self."""
@@ -95,6 +77,32 @@ class Additive(ABC):
         """Add packed sums of the same kind; returns self."""
         _join("", self, "_sums", packed.sums, add)
         _join("", self, "_maxima", packed.maxima, np.maximum)
+        return self
+
+
+class Additive(Packable, ABC):
+    """Anything that adds up over batches: the one thing that a pass over a source makes.
+
+    `_by_threads` says that threads share the batches of a pass, each with sums of its own, because `update` itself
+    uses none.
+    """
+
+    _by_threads: ClassVar[bool] = False
+
+    @abstractmethod
+    def update(self, batch: Any) -> Any:
+        """Add the samples of a batch."""
+
+    def update_all(self, batches: Any) -> Self:
+        """Empty sums with every batch of a source added where its rows are: one pass. These, or others like them."""
+        add_to = getattr(batches, "add_to", None)
+        if add_to is not None:
+            added: Self = add_to(self)
+            return added
+        if self._by_threads:
+            return sum_batches(batches, self.emptied if self._on else partial(deepcopy, self))
+        for batch in batches:
+            self.update(batch)
         return self
 
 
@@ -138,8 +146,8 @@ def _named_so(arrays: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _parts(value: Any, kind: str) -> dict[Any, Any] | None:
-    """What a value of `Additive` is made of, by name; None for a number or an array."""
-    if isinstance(value, Additive):
+    """What a value of `Packable` is made of, by name; None for a number or an array."""
+    if isinstance(value, Packable):
         return {name: getattr(value, name) for name in getattr(value, kind)}
     if isinstance(value, (list, tuple)):
         return dict(enumerate(value))
@@ -168,7 +176,7 @@ def _join(path: str, value: Any, kind: str, arrays: dict[str, Any], join: Callab
     if parts is None:
         return value if value is None or path not in arrays else _like(value, join(value, arrays[path]))
     found = {name: _join(_named(path, name), part, kind, arrays, join) for name, part in parts.items()}
-    if isinstance(value, Additive):
+    if isinstance(value, Packable):
         for name, part in found.items():
             setattr(value, name, part)
         return value

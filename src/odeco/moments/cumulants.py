@@ -75,6 +75,8 @@ class DenseMoments(Moments):
 class SecondMoments(DenseMoments):
     """Mean and covariance of dense rows."""
 
+    _by_threads = True
+
     def __init__(self, n_features: int, shift: ArrayLike | None = None) -> None:
         super().__init__(n_features, shift, None)
 
@@ -247,10 +249,28 @@ class CumulantTensor(SymmetricTensor):
 
 
 def fourth_cumulant(X: ArrayLike) -> Floats:
-    """The explicit fourth cumulant of the rows of X, (d, d, d, d): M4 of Theorem 3.4."""
+    """The explicit fourth cumulant of the rows of X: M4 of Theorem 3.4.
+
+    Parameters
+    ----------
+    X : (n, d) array
+
+    Returns
+    -------
+    (d, d, d, d) array
+        Symmetric, about the mean of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np, odeco
+    >>> odeco.moments.fourth_cumulant([[-1.0], [1.0]]).item()  # a fair coin: 1 - 3
+    -2.0
+    """
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(f"X must have shape (n, d), got {rows.shape}.")
+    if rows.dtype.kind not in "biuf" or not np.isfinite(rows).all():
+        raise ValueError("X must be of real and finite numbers: remove rows with NaN or infinite entries first.")
     moments = FourthMoments(np.eye(rows.shape[1]), rows.mean(axis=0, dtype=np.float64))
     return moments.update(DenseBatch(np.asarray(rows, dtype=np.float64))).cumulant()
 

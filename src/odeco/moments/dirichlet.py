@@ -31,6 +31,19 @@ def dirichlet_moments(first: ArrayLike, pairs: ArrayLike, triples: ArrayLike, al
     first, pairs, triples : arrays of shapes (k,), (k, k), (k, k, k)
     alpha0 : float
         Sum of the Dirichlet parameters, at least 0.
+
+    Returns
+    -------
+    DirichletMoments
+        ``second`` (k, k) and ``third`` (k, k, k).
+
+    Examples
+    --------
+    >>> import numpy as np, odeco
+    >>> first, pairs = np.array([0.5, 0.5]), np.array([[0.375, 0.125], [0.125, 0.375]])  # two topics of one word each
+    >>> odeco.moments.dirichlet_moments(first, pairs, np.zeros((2, 2, 2)), alpha0=1.0).second
+    array([[0.25, 0.  ],
+           [0.  , 0.25]])
     """
     check_alpha0(alpha0)
     m1, m2, m3 = (np.asarray(moment, dtype=np.float64) for moment in (first, pairs, triples))

@@ -43,7 +43,20 @@ class Beside(Generic[Result]):
 
 
 def run_passes(passes: Passes[Result], source: Any) -> Result:
-    """Fill whatever the generator asks for with the rows of the source; what it returns in the end."""
+    """Fill whatever the generator asks for with the rows of the source; what it returns in the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco.moments import SecondMoments, run_passes
+    >>> from odeco.sources.dense import DenseBatch
+    >>> def passes():
+    ...     columns = yield SecondMoments(1)
+    ...     exact = yield SecondMoments(1, shift=columns.mean)
+    ...     return exact.covariance
+    >>> run_passes(passes(), [DenseBatch(np.array([[1.0], [3.0]])), DenseBatch(np.array([[5.0]]))]).round(3)
+    array([[2.667]])
+    """
     later: Later | None = None
     answer: Any = None
     n_passes = 0
@@ -63,7 +76,16 @@ def run_passes(passes: Passes[Result], source: Any) -> Result:
 
 
 def fill(asked: Any, source: Any) -> Any:
-    """One pass: sums with all rows of the source added."""
+    """One pass: sums with all rows of the source added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from odeco.moments import SecondMoments, fill
+    >>> from odeco.sources.dense import DenseBatch
+    >>> fill(SecondMoments(1), [DenseBatch(np.array([[1.0], [3.0]])), DenseBatch(np.array([[5.0]]))]).mean
+    array([3.])
+    """
     if isinstance(asked, Mapped):
         rows = source.map(asked.function) if hasattr(source, "map") else map(asked.function, source)
         return fill(asked.sums, rows)

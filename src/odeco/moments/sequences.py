@@ -12,7 +12,6 @@ from scipy import sparse
 
 from odeco.exceptions import MomentError
 from odeco.moments.base import Moments
-from odeco.sources.chains import Chains, ChainSource
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
@@ -33,10 +32,8 @@ class Window:
 class SequenceMoments(Moments):
     """Sums over tuples of consecutive symbols of an alphabet of d: codes from d on are missing symbols."""
 
-    def update(self, batch: Chains) -> Self:
-        """Add whole sequences; returns self. Sequences elsewhere are added in one pass, where they are."""
-        if isinstance(batch, ChainSource):
-            return self.update_all(batch)
+    def update(self, batch: Sequences) -> Self:
+        """Add whole sequences; returns self."""
         if batch.codes is None:
             raise ValueError("the moments of symbols need encoded sequences.")
         self._update(batch)
@@ -83,6 +80,11 @@ class SymbolPairs(SequenceMoments):
         if not total > 0:
             raise MomentError("there are no symbols: every observation is missing.")
         return np.asarray(self._single / total)
+
+    @property
+    def n_seen(self) -> int:
+        """Different symbols that occur."""
+        return int(np.count_nonzero(self.frequencies))
 
     @property
     def first(self) -> Floats:

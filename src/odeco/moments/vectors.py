@@ -7,22 +7,22 @@ between components, with d - k + 1 times as many numbers behind it as one eigenv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco.kernels.threads import map_parts, single_threaded_blas, sum_batches, thread_count
+from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric
 from odeco.moments.cumulants import DenseMoments, SecondMoments
+from odeco.moments.passes import Passes, run_passes
 from odeco.sources.dense import DenseBatch
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
-SomeMoments = TypeVar("SomeMoments", bound=DenseMoments)
 
 # Directions beyond those asked for in a block of products.
 _OVERSAMPLES = 8
@@ -48,6 +48,7 @@ class CovarianceProduct(DenseMoments):
     """The covariance times a block of directions: ``C @ basis``, (d, r), without forming C. The shift is the mean."""
 
     _sums = (*DenseMoments._sums, "_product")
+    _by_threads = True
 
     def __init__(self, basis: Rows, shift: Floats) -> None:
         super().__init__(basis.shape[0], shift, basis)
@@ -88,6 +89,7 @@ class ColumnMoments(DenseMoments):
     """Mean and variance of each column."""
 
     _sums = (*DenseMoments._sums, "_first", "_squares")
+    _by_threads = True
 
     def __init__(self, n_features: int, shift: Floats) -> None:
         super().__init__(n_features, shift, np.empty((n_features, 0)))
@@ -123,8 +125,15 @@ class ColumnMoments(DenseMoments):
 
 
 def leading_directions(
-    batches: Iterable[DenseBatch], mean: Floats, width: int, rng: np.random.Generator, *, n_products: int = 3
+    batches: Iterable[DenseBatch], mean: Floats, width: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
+    """Leading eigenvalues and eigenvectors (d, width) of the covariance of some rows: `direction_passes` over them."""
+    return run_passes(direction_passes(mean, width, rng), batches)
+
+
+def direction_passes(
+    mean: Floats, width: int, rng: np.random.Generator, *, n_products: int = 3
+) -> Passes[tuple[Floats, Floats]]:
     """Leading eigenvalues and eigenvectors (d, width) of the covariance by a block Krylov space (section 6.1.2).
 
     Each product reads the data once and costs O(n d width): nothing of size d x d. Of all blocks together the best
@@ -133,16 +142,13 @@ def leading_directions(
     block = np.linalg.qr(rng.standard_normal((mean.size, width + _OVERSAMPLES)))[0]
     space: list[Floats] = []
     for _ in range(n_products):
-        block = np.linalg.qr(_covariance_product(batches, block, mean).product)[0]
+        found = yield CovarianceProduct(np.ascontiguousarray(block.astype(np.float32)), mean)
+        block = np.linalg.qr(found.product)[0]
         space.append(block)
     whole = np.linalg.qr(np.hstack(space))[0]
-    values, vectors = np.linalg.eigh(_covariance_product(batches, whole, mean).inner)
+    found = yield CovarianceProduct(np.ascontiguousarray(whole.astype(np.float32)), mean)
+    values, vectors = np.linalg.eigh(found.inner)
     return values[::-1][:width].copy(), whole @ vectors[:, ::-1][:, :width]
-
-
-def _covariance_product(batches: Iterable[DenseBatch], block: Floats, mean: Floats) -> CovarianceProduct:
-    basis = np.ascontiguousarray(block.astype(np.float32))
-    return sum_over(batches, lambda: CovarianceProduct(basis, mean))
 
 
 class VectorMoments(DenseMoments):
@@ -161,6 +167,7 @@ class VectorMoments(DenseMoments):
 
     _sums = (*DenseMoments._sums, "_first", "_cubes", "_squares", "_radial", "_cross")
     _on = ("basis", "shift")
+    _by_threads = True
 
     def __init__(self, basis: ArrayLike, shift: ArrayLike | None = None, *, cross: bool = True) -> None:
         block = np.asarray(basis)
@@ -178,6 +185,10 @@ class VectorMoments(DenseMoments):
     @staticmethod
     def _n_products(width: int) -> int:
         return 1 + width
+
+    def emptied(self) -> Self:
+        assert self.basis is not None
+        return type(self)(self.basis, self.shift, cross=self._cross is not None)
 
     def _update(self, batch: DenseBatch) -> None:
         for start in range(0, len(batch), ROWS_PER_BLOCK):
@@ -302,33 +313,33 @@ class ProjectedRows:
         return moments
 
 
-def project_rows(batches: Iterable[DenseBatch], n: int, basis: Rows, mean: Floats) -> ProjectedRows:
-    """Project all rows about the mean, in the dtype of the basis; a thread per batch."""
-    z, squares = np.empty((n, basis.shape[1]), dtype=basis.dtype), np.empty(n, dtype=basis.dtype)
-    weights, weighted = np.ones(n), False
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Asked for in a pass, the `n` rows about the mean on a basis (d, r), in its dtype: only where they may be kept."""
 
-    def fill(batch: DenseBatch, first: int) -> None:
+    n: int
+    basis: Rows = field(repr=False)
+    mean: Floats = field(repr=False)
+
+    def update_all(self, batches: Iterable[DenseBatch]) -> ProjectedRows:
+        """Project the rows of every batch, a thread for each."""
+        basis = self.basis
+        z, squares = np.empty((self.n, basis.shape[1]), dtype=basis.dtype), np.empty(self.n, dtype=basis.dtype)
+        weights, weighted = np.ones(self.n), False
+        first, iterator = 0, iter(batches)
+        with single_threaded_blas():
+            while group := list(islice(iterator, thread_count())):
+                starts = first + np.concatenate([[0], np.cumsum([len(batch) for batch in group])]).astype(int)
+                map_parts(lambda t, g=group, s=starts: self._fill(z, squares, g[t], int(s[t])), len(group))  # type: ignore[misc]
+                for batch, start in zip(group, starts, strict=False):
+                    if batch.weights is not None:
+                        weights[start : start + len(batch)], weighted = batch.weights, True
+                first = int(starts[-1])
+        return ProjectedRows(z, squares, weights if weighted else None)
+
+    def _fill(self, z: Rows, squares: Rows, batch: DenseBatch, first: int) -> None:
         for low in range(0, len(batch), ROWS_PER_BLOCK):
-            y = centred(batch.rows[low : low + ROWS_PER_BLOCK], mean, basis.dtype)
+            y = centred(batch.rows[low : low + ROWS_PER_BLOCK], self.mean, self.basis.dtype)
             block = slice(first + low, first + low + len(y))
-            np.matmul(y, basis, out=z[block])
+            np.matmul(y, self.basis, out=z[block])
             np.einsum("ij,ij->i", y, y, out=squares[block])
-
-    first, iterator = 0, iter(batches)
-    with single_threaded_blas():
-        while group := list(islice(iterator, thread_count())):
-            starts = first + np.concatenate([[0], np.cumsum([len(batch) for batch in group])]).astype(int)
-            map_parts(lambda t, g=group, s=starts: fill(g[t], int(s[t])), len(group))  # type: ignore[misc]
-            for batch, start in zip(group, starts, strict=False):
-                if batch.weights is not None:
-                    weights[start : start + len(batch)], weighted = batch.weights, True
-            first = int(starts[-1])
-    return ProjectedRows(z, squares, weights if weighted else None)
-
-
-def sum_over(batches: Iterable[DenseBatch], make: Callable[[], SomeMoments]) -> SomeMoments:
-    """Moments of all batches, those of as many batches at a time as there are threads side by side.
-
-    Each thread has sums of its own, merged in order: the same bit for bit for the same number of threads.
-    """
-    return sum_batches(batches, make)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from odeco.moments.base import Additive
-from odeco.sources.views import Block, ViewBatch
+from odeco.sources.views import Block, ViewBatch, as_view_batch
 
 Floats = NDArray[np.float64]
 PAIRS = ((0, 1), (0, 2), (1, 2))
@@ -108,7 +108,7 @@ class ViewBasis:
 
 
 class ColumnSums:
-    """First and second moments of every column, about given shifts (zeros for sparse views)."""
+    """First and second moments of every column, about given shifts, or the first row (zeros for sparse views)."""
 
     def __init__(self, widths: Sequence[int], first: ViewBatch | None = None) -> None:
         self.widths = tuple(widths)
@@ -121,17 +121,18 @@ class ColumnSums:
         """Add the samples of a batch; the first one chooses the shifts, unless they were given."""
         if self._shifts is None:
             self._shifts = _shifts_of(batch)
-        weights = batch.row_weights()
-        for t, block in enumerate(batch.blocks):
+        weights, total = batch.row_weights(), float(batch.row_weights().sum())
+        for t, (block, shift) in enumerate(zip(batch.blocks, self._shifts, strict=True)):
             if sparse.issparse(block):
-                self._sums[t] += block.T @ weights
-                self._squares[t] += (block * block).T @ weights
+                sums = block.T @ weights
+                self._sums[t] += sums - shift * total
+                self._squares[t] += (block * block).T @ weights - shift * (2 * sums - shift * total)
             else:
-                rows = block - self._shifts[t]
+                rows = block - shift
                 self._sums[t] += weights @ rows
                 self._squares[t] += weights @ np.square(rows)
         self.n += int(np.count_nonzero(weights))  # samples of weight 0 are not there
-        self.weight += float(weights.sum())
+        self.weight += total
         return self
 
     def merge(self, other: Self) -> Self:
@@ -293,3 +294,34 @@ class ViewMoments(ViewPairs):
             - c12[:, :, None] * m3
             - m1[:, None, None] * m2[:, None] * m3
         )
+
+
+def view_moments(views: Sequence[ArrayLike]) -> ThreeViews:
+    """The cross moments of three views about their means, in all of their columns (section 3.3).
+
+    Parameters
+    ----------
+    views : three arrays (n, d_t)
+        The same n samples, dense or sparse. Pairs and triples of size d_1 d_2 d_3 are formed.
+
+    Returns
+    -------
+    ThreeViews
+        As :func:`odeco.reduction.decompose_views` takes them, with means.
+
+    Examples
+    --------
+    >>> import numpy as np, odeco
+    >>> x = np.array([[1.0], [2.0], [6.0]])
+    >>> odeco.moments.view_moments([x, 2 * x, x + 1]).means
+    (array([3.]), array([6.]), array([4.]))
+    """
+    if len(views) != 3:
+        raise ValueError(f"views must be three arrays, got {len(views)}: join the columns of more into three.")
+    batch = as_view_batch(list(views))
+    shifts = [np.asarray(block.mean(axis=0), dtype=float).ravel() for block in batch.blocks]
+    directions = tuple(np.eye(width) for width in batch.widths)
+    moments = ViewMoments(ViewBasis(((0,), (1,), (2,)), directions, tuple(shifts))).update(batch).read()
+    assert moments.means is not None
+    first, second, third = (mean + shift for mean, shift in zip(moments.means, shifts, strict=True))
+    return ThreeViews(moments.pairs, moments.triples, (first, second, third))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.families.counts import CATEGORICAL
+from odeco.families.simplex import log_dirichlet, pack_simplex, proportions, unpack_simplex
 from odeco.refinement.emissions import Emission, Statistics
-from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
-from odeco.simulate import draw_symbols
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class CategoricalEmission(Emission):
 
     @property
     def n_parameters(self) -> int:
-        return int(self.probabilities.size - self.n_components)
+        return self.n_components * CATEGORICAL.n_free(self.probabilities.shape[1])
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         present = observations >= 0
@@ -52,11 +52,12 @@ class CategoricalEmission(Emission):
         return (counts.T,)
 
     def maximize(self, statistics: Statistics) -> Self:
-        return type(self)(mean_rows(statistics[0], self.smoothing, self.probabilities), self.smoothing)
+        return type(self)(proportions(statistics[0], self.smoothing, self.probabilities), self.smoothing)
 
     def expected(self, statistics: Statistics) -> Floats:
         # A state of next to no weight may keep a 0 where it has some.
-        return np.asarray((statistics[0] * np.log(np.maximum(self.probabilities, 1e-300))).sum(axis=1))
+        slopes = CATEGORICAL.natural(np.maximum(self.probabilities, 1e-300))[0]
+        return np.asarray((statistics[0] * slopes).sum(axis=1))
 
     def features(self, observations: NDArray[Any]) -> Any:
         """Each symbol in a column of its own."""
@@ -77,4 +78,4 @@ class CategoricalEmission(Emission):
         return type(self)(self.probabilities[order], self.smoothing)
 
     def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        return draw_symbols(self.probabilities, states, rng)
+        return CATEGORICAL.draw(self.probabilities, states, rng)

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.families.counts import CATEGORICAL
+from odeco.families.responsibilities import posterior
+from odeco.families.simplex import log_dirichlet, proportions
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinements
 from odeco.sources.votes import VoteBatch
@@ -23,6 +26,12 @@ class CrowdParameters:
 
     weights: Floats
     confusion: Floats = field(repr=False)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters."""
+        n_workers, k, n_labels = self.confusion.shape
+        return int(k - 1 + n_workers * k * CATEGORICAL.n_free(n_labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +82,7 @@ class CrowdSums(Additive):
 
 def maximize(totals: Floats, counts: Floats, smoothing: float) -> CrowdParameters:
     """The M step of one set: items of each class (k,), labels of each worker among them (W, k, L)."""
-    weights, smoothed = totals + smoothing, counts + smoothing
-    return CrowdParameters(weights / weights.sum(), smoothed / smoothed.sum(axis=2, keepdims=True))
+    return CrowdParameters(proportions(totals, smoothing), proportions(counts, smoothing))
 
 
 class CrowdPosteriors(CrowdSums):
@@ -89,14 +97,11 @@ class CrowdPosteriors(CrowdSums):
     def update(self, batch: VoteBatch) -> None:
         """Add the items of a batch."""
         joint = np.asarray(batch.votes @ self._slopes).reshape(-1, *self._constants.shape) + self._constants
-        highest = joint.max(axis=2, keepdims=True)
-        joint -= highest
-        shares = np.exp(joint, out=joint)
-        norms = shares.sum(axis=2, keepdims=True)
+        n, n_sets, k = joint.shape
         weights = batch.row_weights()
-        shares *= weights[:, None, None] / norms
-        self.log_likelihood += weights @ (highest + np.log(norms))[:, :, 0]
-        self.add(batch.votes, shares)
+        shares, values = posterior(joint.reshape(-1, k), np.repeat(weights, n_sets))
+        self.log_likelihood += weights @ values.reshape(n, n_sets)
+        self.add(batch.votes, shares.reshape(joint.shape))
 
 
 def _log_confusion(parameters: CrowdParameters) -> Floats:
@@ -124,8 +129,10 @@ def refine_crowd(
 
     def step(states: Sequence[CrowdParameters], iteration: int) -> list[tuple[CrowdParameters, float]]:
         sums = CrowdPosteriors(states).update_all(batches)
-        priors = [float(np.log(state.confusion).sum() + np.log(state.weights).sum()) for state in states]
-        objectives = (sums.log_likelihood + smoothing * np.array(priors)) / sums.totals.sum(axis=1)
+        priors = [
+            log_dirichlet(state.confusion, smoothing) + log_dirichlet(state.weights, smoothing) for state in states
+        ]
+        objectives = (sums.log_likelihood + np.array(priors)) / sums.totals.sum(axis=1)
         return list(zip(sums.maximized(smoothing), objectives.tolist(), strict=True))
 
     found = run_refinements(step, starts, StoppingRule(max_iter, tol))

@@ -6,22 +6,20 @@ Diagonal families are one compiled loop a slice; full ones a triangular product 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.families.averages import averages
+from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
 from odeco.refinement.emissions import Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
 
-LOG_2PI = float(np.log(2 * np.pi))
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
-_LEAST_RATIO = 1e-13  # of eigenvalues of a covariance: below, rounding makes it indefinite
 _SPIKE = 1e-5  # of a variance in units of the column's: below, a state sits on a few equal values
-_LEAST_WEIGHT = 1e-8  # of posterior mass: a state with less keeps what it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +43,7 @@ class GaussianEmission(Emission):
         `covars_prior`: a state of one observation does not collapse on it, and others do not notice.
     """
 
+    kind: ClassVar[CovarianceType]
     means: Floats = field(repr=False)
     covars: Floats = field(repr=False)
     center: Floats = field(repr=False)
@@ -63,20 +62,23 @@ class GaussianEmission(Emission):
 
     @property
     def n_parameters(self) -> int:
-        return self.means.size + self._n_free_covars()
-
-    @abstractmethod
-    def _n_free_covars(self) -> int:
-        """Free parameters of the covariances."""
+        return self.means.size + self.kind.n_free(*self.means.shape)
 
     @property
     def _added(self) -> Floats:
         """Sums of squares of the prior, (d,)."""
         return self.prior * self.scale**2
 
-    @abstractmethod
+    def maximize(self, statistics: Statistics) -> Self:
+        totals, first, second = statistics
+        means = averages(first, totals.reshape(len(totals), -1), self.means - self.center)
+        scatter = scatter_about(means, totals, second)
+        covars = self.kind.estimate(scatter, totals, self.covars, self.floor, added=self._added)
+        return replace(self, means=means + self.center, covars=covars)
+
     def on_floor(self, margin: float) -> NDArray[np.bool_]:
         """Which states have a variance of at most `margin` times the least, (k,)."""
+        return np.broadcast_to(self.kind.least(self.covars, self.floor) <= margin, (self.n_components,))
 
     def features(self, observations: NDArray[Any]) -> Floats:
         """Columns in their units."""
@@ -86,28 +88,30 @@ class GaussianEmission(Emission):
         return bool(self.on_floor(_SPIKE / self.min_covar).any())
 
     def permute(self, order: NDArray[np.intp]) -> Self:
-        return replace(self, means=self.means[order], covars=self.covars[order])
+        return replace(self, means=self.means[order], covars=self.kind.pick(self.covars, order))
+
+    def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+        return self.kind.draw(self.means, self.covars, states, rng)
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalGaussian(GaussianEmission):
     """Covariances diag(covars[j]), covars (k, d). A missing entry takes its column out of that step, no more."""
 
-    def _n_free_covars(self) -> int:
-        return self.means.size
+    kind = COVARIANCES["diag"]
 
     @property
     def _variances(self) -> Floats:
         """(k, d)."""
-        return self.covars
+        return np.broadcast_to(self.covars if self.kind.order else self.covars[:, None], self.means.shape)
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         from odeco.kernels.gaussian import diagonal_log_rows
 
         variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
-        constants = -0.5 * (means**2 / variances + np.log(variances) + LOG_2PI)
+        linear, square, constants = natural(means, variances)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
-        diagonal_log_rows(observations, self.center, means / variances, 0.5 / variances, constants, rows, scales)
+        diagonal_log_rows(observations, self.center, linear, -square, constants, rows, scales)
         return exponentials(rows), scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
@@ -118,31 +122,13 @@ class DiagonalGaussian(GaussianEmission):
         diagonal_sums(observations, self.center, weights, totals, first, second)
         return totals, first, second
 
-    def maximize(self, statistics: Statistics) -> Self:
-        totals, first, second = statistics
-        seen = totals > _LEAST_WEIGHT
-        safe = np.where(seen, totals, 1.0)
-        means = np.where(seen, first / safe, self.means - self.center)
-        squares = np.maximum(second - totals * means**2, 0.0)
-        return replace(self, means=means + self.center, covars=self._covars_of(squares, totals))
-
     def expected(self, statistics: Statistics) -> Floats:
         totals, first, second = statistics
-        means, variances = self.means - self.center, self._variances
-        squares = second - 2 * means * first + totals * means**2
-        return np.asarray(-0.5 * (totals * np.log(variances) + squares / variances).sum(axis=1))
-
-    def _covars_of(self, squares: Floats, totals: Floats) -> Floats:
-        """Variances that maximize the likelihood, from the sums of squares about the means."""
-        seen = totals > _LEAST_WEIGHT
-        variances = (squares + self._added) / np.where(seen, totals, 1.0)
-        return np.maximum(np.where(seen, variances, self.covars), self.floor)
+        linear, square, constants = natural(self.means - self.center, self._variances)
+        return np.asarray((linear * first + square * second + constants * totals).sum(axis=1))
 
     def log_prior(self) -> float:
         return -0.5 * float((self._added / self._variances).sum())
-
-    def on_floor(self, margin: float) -> NDArray[np.bool_]:
-        return np.asarray((self._variances <= margin * self.floor).any(axis=1))
 
     def pack(self) -> Floats:
         return np.concatenate([((self.means - self.center) / self.scale).ravel(), np.log(self.covars).ravel()])
@@ -151,36 +137,14 @@ class DiagonalGaussian(GaussianEmission):
         n = self.means.size
         means = vector[:n].reshape(self.means.shape) * self.scale + self.center
         covars = np.exp(np.minimum(vector[n:], 600.0)).reshape(self.covars.shape)
-        return replace(self, means=means, covars=self._above_floor(covars))
-
-    def _above_floor(self, covars: Floats) -> Floats:
-        return np.maximum(covars, self.floor)
-
-    def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-        noise = rng.standard_normal((len(states), self.means.shape[1]))
-        return np.asarray(self.means[states] + np.sqrt(self._variances)[states] * noise)
+        return replace(self, means=means, covars=self.kind.bounded(covars, self.floor))
 
 
 @dataclass(frozen=True, eq=False)
 class SphericalGaussian(DiagonalGaussian):
     """Covariances covars[j] I, covars (k,)."""
 
-    def _n_free_covars(self) -> int:
-        return self.covars.size
-
-    @property
-    def _variances(self) -> Floats:
-        return np.repeat(self.covars[:, None], self.means.shape[1], axis=1)
-
-    def _covars_of(self, squares: Floats, totals: Floats) -> Floats:
-        mass = totals.sum(axis=1)
-        seen = mass > _LEAST_WEIGHT
-        variances = (squares + self._added).sum(axis=1) / np.where(seen, mass, 1.0)
-        variances = np.where(seen, variances, self.covars)
-        return self._above_floor(variances)
-
-    def _above_floor(self, covars: Floats) -> Floats:
-        return np.asarray(np.maximum(covars, self.floor.min()))
+    kind = COVARIANCES["spherical"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +155,11 @@ class FullGaussian(GaussianEmission):
     conditional mean and covariance of those that are not (exact EM); steps are grouped by what is missing.
     """
 
-    def _n_free_covars(self) -> int:
-        k, d = self.means.shape
-        return int(k * d * (d + 1) // 2)
+    kind = COVARIANCES["full"]
 
     def _matrices(self) -> Floats:
         """Covariances (k, d, d)."""
-        return self.covars
+        return np.broadcast_to(self.covars, (self.n_components, *self.covars.shape[-2:]))
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         rows = self._log_density(observations - self.center)
@@ -212,7 +174,10 @@ class FullGaussian(GaussianEmission):
         for rows, columns in _patterns(centred):
             part = centred[rows][:, columns] if columns.size < centred.shape[1] else centred[rows]
             for j in range(self.n_components):
-                out[rows, j] = _log_normal(part, means[j, columns], matrices[j][np.ix_(columns, columns)])
+                turn, shift, constant = standardizing(means[j, columns], matrices[j][np.ix_(columns, columns)])
+                standard = part @ turn
+                standard += shift
+                out[rows, j] = constant - 0.5 * np.einsum("ij,ij->i", standard, standard)
         return out
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
@@ -244,14 +209,6 @@ class FullGaussian(GaussianEmission):
         spread[np.ix_(others, others)] = covariance[np.ix_(others, others)] - covariance[np.ix_(others, columns)] @ gain
         return filled, spread
 
-    def maximize(self, statistics: Statistics) -> Self:
-        totals, first, second = statistics
-        seen = totals > _LEAST_WEIGHT
-        safe = np.where(seen, totals, 1.0)[:, None]
-        means = np.where(seen[:, None], first / safe, self.means - self.center)
-        scatter = second - totals[:, None, None] * means[:, :, None] * means[:, None, :]
-        return replace(self, means=means + self.center, covars=self._covars_of(scatter, totals))
-
     def expected(self, statistics: Statistics) -> Floats:
         totals, first, second = statistics
         means, matrices = self.means - self.center, self._matrices()
@@ -259,20 +216,11 @@ class FullGaussian(GaussianEmission):
         distances = np.einsum("jab,jba->j", np.linalg.inv(matrices), second - crossed)
         return np.asarray(-0.5 * (totals * np.linalg.slogdet(matrices)[1] + distances))
 
-    def _covars_of(self, scatter: Floats, totals: Floats) -> Floats:
-        seen = totals > _LEAST_WEIGHT
-        covars = (scatter + np.diag(self._added)) / np.where(seen, totals, 1.0)[:, None, None]
-        return floored(np.where(seen[:, None, None], covars, self.covars), self.floor)
-
     def log_prior(self) -> float:
         if self.prior == 0:
             return 0.0
         inverse = np.linalg.inv(self.covars)
         return -0.5 * float((np.diagonal(inverse, axis1=-2, axis2=-1) * self._added).sum())
-
-    def on_floor(self, margin: float) -> NDArray[np.bool_]:
-        scaled = self._matrices() / (self.scale[:, None] * self.scale)
-        return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] <= margin * self.min_covar)
 
     def pack(self) -> Floats:
         """Means and logarithms of the covariances in units of the columns: all symmetric matrices have exponentials."""
@@ -289,40 +237,17 @@ class FullGaussian(GaussianEmission):
         covars = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) * (unit[:, None] * unit)
         return replace(self, means=vector[:n].reshape(self.means.shape) * unit + self.center, covars=covars)
 
-    def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-        factors = np.linalg.cholesky(self._matrices())
-        noise = rng.standard_normal((len(states), self.means.shape[1]))
-        out = self.means[states]
-        for j in range(self.n_components):
-            rows = np.flatnonzero(states == j)
-            out[rows] += noise[rows] @ factors[j].T
-        return out
-
 
 @dataclass(frozen=True, eq=False)
 class TiedGaussian(FullGaussian):
     """One covariance for all states, covars (d, d)."""
 
-    def _n_free_covars(self) -> int:
-        d = self.means.shape[1]
-        return int(d * (d + 1) // 2)
-
-    def _matrices(self) -> Floats:
-        return np.broadcast_to(self.covars, (self.n_components, *self.covars.shape))
-
-    def _covars_of(self, scatter: Floats, totals: Floats) -> Floats:
-        total = totals.sum()
-        if total <= _LEAST_WEIGHT:
-            return self.covars
-        return floored((scatter.sum(axis=0) + np.diag(self._added)) / total, self.floor)
+    kind = COVARIANCES["tied"]
 
     def largest_expected(self, statistics: Statistics) -> Floats:
         """With the covariance as it is: all states share it."""
         alike = self.permute(np.zeros(len(statistics[0]), dtype=np.intp))
         return replace(alike.maximize(statistics), covars=self.covars).expected(statistics)
-
-    def permute(self, order: NDArray[np.intp]) -> Self:
-        return replace(self, means=self.means[order])
 
 
 FAMILIES: dict[str, type[DiagonalGaussian] | type[FullGaussian]] = {
@@ -331,28 +256,6 @@ FAMILIES: dict[str, type[DiagonalGaussian] | type[FullGaussian]] = {
     "full": FullGaussian,
     "tied": TiedGaussian,
 }
-
-
-def floored(covariances: Floats, floor: Floats) -> Floats:
-    """The nearest covariances (..., d, d), in likelihood, of which no direction has less than the floor.
-
-    Maximizes ``-log|C| - tr(C^-1 S)`` subject to ``C >= diag(floor)``: eigenvalues in units of the floor, not below 1.
-    """
-    unit = np.sqrt(floor)
-    scaled = covariances / (unit[:, None] * unit)
-    values, vectors = np.linalg.eigh((scaled + np.swapaxes(scaled, -1, -2)) / 2)
-    values = np.maximum(values, np.maximum(1.0, _LEAST_RATIO * values[..., -1:]))
-    return np.asarray((vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) * (unit[:, None] * unit))
-
-
-def _log_normal(centred: Floats, mean: Floats, covariance: Floats) -> Floats:
-    if mean.size == 0:
-        return np.zeros(len(centred))
-    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-    standard = centred @ inverse.T
-    standard -= mean @ inverse.T
-    constant = np.log(np.diagonal(inverse)).sum() - 0.5 * mean.size * LOG_2PI
-    return np.asarray(constant - 0.5 * np.einsum("ij,ij->i", standard, standard))
 
 
 def _patterns(centred: Floats) -> list[tuple[Any, NDArray[np.intp]]]:

@@ -7,14 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from odeco._random import draw_counts
+from odeco.families.averages import averages
+from odeco.families.counts import POISSON
 from odeco.refinement.emissions import Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
-
-_LEAST_WEIGHT = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +35,16 @@ class PoissonEmission(Emission):
 
     @property
     def n_parameters(self) -> int:
-        return int(self.rates.size)
+        return self.n_components * POISSON.n_free(self.rates.shape[1])
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         counts, present = _present(observations)
-        rows = counts @ np.log(self.rates).T
-        rows -= self.rates.sum(axis=1) if present is None else present @ self.rates.T
+        slopes, constants = POISSON.natural(self.rates)
+        rows = counts @ slopes.T
+        rows += constants.sum(axis=1) if present is None else present @ constants.T
         top = rows.max(axis=1)
         rows -= top[:, None]
-        return exponentials(rows), top - gammaln(counts + 1.0).sum(axis=1)
+        return exponentials(rows), top + POISSON.base(counts)
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d) and weighted counts (k, d), over what is there."""
@@ -58,13 +57,12 @@ class PoissonEmission(Emission):
 
     def maximize(self, statistics: Statistics) -> Self:
         totals, sums = statistics
-        seen = totals > _LEAST_WEIGHT
-        rates = np.where(seen, sums / np.where(seen, totals, 1.0), self.rates)
-        return replace(self, rates=np.maximum(rates, self.floor))
+        return replace(self, rates=POISSON.inside(averages(sums, totals, self.rates), self.floor))
 
     def expected(self, statistics: Statistics) -> Floats:
         totals, sums = statistics
-        return np.asarray((sums * np.log(self.rates) - totals * self.rates).sum(axis=1))
+        slopes, constants = POISSON.natural(self.rates)
+        return np.asarray((sums * slopes + totals * constants).sum(axis=1))
 
     def features(self, observations: NDArray[Any]) -> Floats:
         """Square roots, of which the variance within a state is about the same everywhere."""
@@ -83,7 +81,7 @@ class PoissonEmission(Emission):
         return replace(self, rates=self.rates[order])
 
     def draw(self, states: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        return draw_counts(rng, self.rates[states])
+        return POISSON.draw(self.rates, states, rng)
 
 
 def _present(observations: NDArray[Any]) -> tuple[Floats, Floats | None]:

@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.families.averages import averages
+from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
+from odeco.families.responsibilities import normalize
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
@@ -27,9 +30,11 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 Result = TypeVar("Result")
 
-COVARIANCE_TYPES = ("spherical", "tied_spherical", "diag", "tied", "full")
+COVARIANCE_TYPES = tuple(COVARIANCES)
 # Rows per product: (k, 1024) posteriors of 50 components in single precision stay in cache.
 _ROWS = 1024
+# Of posterior mass: however small the weights of rows are, a component that has more is moved.
+_LEAST_WEIGHT = 10 * float(np.finfo(np.float64).tiny)
 # Single precision loses up to 1e-7 of the squared distance in units of the smallest variance: allowed up to here.
 _SINGLE_RANGE = 1e4
 
@@ -46,8 +51,7 @@ class GaussianParameters:
     def ordered(self) -> GaussianParameters:
         """The same components, largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        tied = self.covariance_type in ("tied", "tied_spherical")
-        covariances = self.covariances if tied else self.covariances[order]
+        covariances = COVARIANCES[self.covariance_type].pick(self.covariances, order)
         return replace(self, weights=self.weights[order], means=self.means[order], covariances=covariances)
 
     def shifted(self, offset: Floats) -> GaussianParameters:
@@ -57,9 +61,7 @@ class GaussianParameters:
 
 def n_parameters(covariance_type: str, k: int, d: int) -> int:
     """Free parameters of k components in d dimensions."""
-    full = d * (d + 1) // 2
-    covariances = {"spherical": k, "tied_spherical": 1, "diag": k * d, "tied": full, "full": k * full}
-    return k - 1 + k * d + covariances[covariance_type]
+    return k - 1 + k * d + COVARIANCES[covariance_type].n_free(k, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,13 @@ class Points:
                 if self.kept is not None:
                     self.kept[key] = features
             yield features, None if batch.weights is None else batch.weights[low : low + _ROWS]
+
+    def features(self, kind: str) -> Iterator[Rows]:
+        """Those of all rows, block by block."""
+        first = 0
+        for batch in self.batches:
+            yield from (features for features, _ in self.blocks(kind, batch, first))
+            first += len(batch)
 
     def _features(self, kind: str, rows: Rows, first: int) -> Rows:
         """What log densities are linear in: (y, ||y||^2 + rest, 1), (y, y^2, 1), or (y, 1)."""
@@ -121,6 +130,15 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         products = None if self.products is None or other.products is None else self.products + other.products
         return Sums(self.value + other.value, self.weight + other.weight, self.features + other.features, products)
+
+    def scatter(self, kind: CovarianceType, means: Floats, total: Floats | None) -> Floats:
+        """Sums of squares about the means (k, p), as the type of covariance has them."""
+        counts, p = self.features[:, -1], means.shape[1]
+        if kind.order == 2 and kind.shared:  # what all rows have together, `total` on average, needs no posteriors
+            assert total is not None
+            return np.asarray(counts.sum() * total - (means.T * counts) @ means)
+        second = self.features[:, p:-1] if kind.order else self.features[:, p]
+        return scatter_about(means, counts, second if self.products is None else self.products)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,24 +201,8 @@ def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> l
 def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
     """Log weight + log density of every row under every component, (n, k)."""
     joint = joint_densities(parameters, points.dimension, points.dtype)
-    kind, parts, first = parameters.covariance_type, [], 0
-    for batch in points.batches:
-        parts += [joint(features).T for features, _ in points.blocks(kind, batch, first)]
-        first += len(batch)
+    parts = [joint(features).T for features in points.features(parameters.covariance_type)]
     return np.concatenate(parts).astype(np.float64, copy=False)
-
-
-def posteriors_of(
-    points: Points, parameters: GaussianParameters
-) -> Callable[[DenseBatch, int], Iterator[tuple[Rows, Rows, Floats | None]]]:
-    """A function from a batch to its blocks: posteriors (k, m), log-likelihoods (m,), weights."""
-    joint, kind = joint_densities(parameters, points.dimension, points.dtype), parameters.covariance_type
-
-    def blocks(batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Rows, Floats | None]]:
-        for features, weights in points.blocks(kind, batch, first):
-            yield *normalize(joint(features)), weights
-
-    return blocks
 
 
 class _Pass:
@@ -251,44 +253,26 @@ class PosteriorSums(Additive):
             self.products = self.products + found.products
 
 
-def normalize(joint: Rows) -> tuple[Rows, Rows]:
-    """Posteriors (k, m), in place of `joint`, and log-likelihoods (m,)."""
-    from odeco.kernels.mixtures import normalize as in_place
-
-    highest, totals = np.empty((2, joint.shape[1]), dtype=joint.dtype)
-    in_place(joint, highest, totals)
-    return joint, highest + np.log(totals)
-
-
 def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) -> Callable[[Rows], Rows]:
     """A function from features (m, p) to log weight + log density, (k, m)."""
-    means, kind = parameters.means, parameters.covariance_type
     with np.errstate(divide="ignore"):
-        constants = np.log(parameters.weights) - dimension / 2 * np.log(2 * np.pi)
-    if kind == "full":
-        return _full_densities(parameters, constants, dtype)
-    if kind == "tied":
-        return _tied_densities(parameters, constants, dtype)
-    if kind == "diag":
-        precisions = 1 / parameters.covariances
-        linear, square = means * precisions, -precisions / 2
-        constants = constants + 0.5 * np.log(precisions).sum(axis=1) - 0.5 * (means * linear).sum(axis=1)
-    else:
-        variances = np.broadcast_to(np.asarray(parameters.covariances, dtype=np.float64), constants.shape)
-        linear, square = means / variances[:, None], (-0.5 / variances)[:, None]
-        constants = constants - dimension / 2 * np.log(variances) - 0.5 * (means * linear).sum(axis=1)
-    natural = np.hstack([linear, square, constants[:, None]]).astype(dtype)
-    return lambda features: natural @ features.T
+        logs = np.log(parameters.weights)
+    if COVARIANCES[parameters.covariance_type].order == 2:
+        turns, shifts, constants = standardizing(parameters.means, parameters.covariances)
+        densities = _tied_densities if parameters.covariance_type == "tied" else _full_densities
+        return densities(turns, shifts, logs + constants, dtype)
+    (k, p), variances = parameters.means.shape, np.asarray(parameters.covariances, dtype=np.float64)
+    variances = variances if variances.ndim == 2 else np.broadcast_to(variances.reshape(-1, 1), (k, 1))
+    linear, square, constants = natural(parameters.means, variances)
+    projected_out = (dimension - p) * natural(0.0, variances[:, 0])[2]
+    logs = logs + constants.sum(axis=1) + projected_out
+    coefficients = np.hstack([linear, square, logs[:, None]]).astype(dtype)
+    return lambda features: coefficients @ features.T
 
 
-def _full_densities(parameters: GaussianParameters, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
-    factors = _inverse_factor(parameters.covariances)
-    constants = constants + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+def _full_densities(turns: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
     # (y, 1) times a (p + 1, p) matrix gives the whitened distance from the mean at once.
-    maps = [
-        np.vstack([factor.T, -(factor @ mean)[None]]).astype(dtype)
-        for factor, mean in zip(factors, parameters.means, strict=True)
-    ]
+    maps = np.concatenate([turns, shifts[:, None]], axis=1).astype(dtype)
 
     def joint(features: Rows) -> Rows:
         out = np.empty((len(maps), len(features)), dtype=features.dtype)
@@ -300,23 +284,16 @@ def _full_densities(parameters: GaussianParameters, constants: Floats, dtype: An
     return joint
 
 
-def _tied_densities(parameters: GaussianParameters, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
-    factor = _inverse_factor(parameters.covariances)
-    whitened = parameters.means @ factor.T
-    constants = constants + np.log(np.diag(factor)).sum() - 0.5 * (whitened * whitened).sum(axis=1)
-    natural = np.hstack([whitened @ factor, constants[:, None]]).astype(dtype)
-    turn = factor.T.astype(dtype)
+def _tied_densities(turn: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
+    constants = constants - 0.5 * (shifts * shifts).sum(axis=1)
+    coefficients = np.hstack([-shifts @ turn.T, constants[:, None]]).astype(dtype)
+    turn = turn.astype(dtype)
 
     def joint(features: Rows) -> Rows:
         white = features[:, :-1] @ turn
-        return np.asarray(natural @ features.T - 0.5 * np.einsum("ij,ij->i", white, white))
+        return np.asarray(coefficients @ features.T - 0.5 * np.einsum("ij,ij->i", white, white))
 
     return joint
-
-
-def _inverse_factor(covariance: Floats) -> Floats:
-    """L^-1 of covariances L L', (..., d, d)."""
-    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)))
 
 
 def single_is_enough(parameters: GaussianParameters, largest: float, scales: Floats) -> bool:
@@ -324,62 +301,25 @@ def single_is_enough(parameters: GaussianParameters, largest: float, scales: Flo
 
     `largest` is the largest squared norm of a row, `scales` the variances of the columns.
     """
-    if parameters.covariance_type in ("full", "tied"):
-        lowest = float(np.linalg.eigvalsh(parameters.covariances).min())
-    elif parameters.covariance_type == "diag":
+    kind = COVARIANCES[parameters.covariance_type]
+    if kind.order == 1:
         # Columns have scales of their own: the shares of the variance that are left, at the overall scale.
-        lowest = float((parameters.covariances / scales).min() * scales.mean())
+        lowest = kind.least(parameters.covariances, scales).min() * scales.mean()
     else:
-        lowest = float(np.min(parameters.covariances))
+        lowest = kind.least(parameters.covariances, np.ones_like(scales)).min()
     return bool(largest <= _SINGLE_RANGE * lowest)
 
 
 def maximize(
     sums: Sums, old: GaussianParameters, dimension: int, floor: Floats, total: Floats | None = None
 ) -> GaussianParameters:
-    """The M step: weights, means and covariances of largest expected likelihood, variances at least `floor`."""
-    p = old.means.shape[1]
+    """The M step: weights, means and covariances of largest expected likelihood, variances at least `floor`.
+
+    A component that no row belongs to stays where it was, with weight 0.
+    """
+    kind, p = COVARIANCES[old.covariance_type], old.means.shape[1]
     counts = sums.features[:, -1]
-    seen = counts > 10 * np.finfo(np.float64).tiny
-    safe = np.where(seen, counts, 1.0)
-    # A component that no row belongs to stays where it was, with weight 0.
-    means = np.where(seen[:, None], sums.features[:, :p] / safe[:, None], old.means)
-    weights = counts / counts.sum()
-    covariances: Any
-    if old.covariance_type == "tied":
-        assert total is not None
-        covariances = floored(total - (means.T * weights) @ means, floor)
-    elif old.covariance_type == "tied_spherical":
-        within = sums.features[:, p] - counts * (means * means).sum(axis=1)
-        covariances = max(float(within.sum() / counts.sum() / dimension), float(floor.mean()))
-    else:
-        covariances = _separate(sums, old, means, seen, safe, dimension, floor)
-    return GaussianParameters(weights, means, covariances, old.covariance_type)
-
-
-def _separate(
-    sums: Sums, old: GaussianParameters, means: Floats, seen: NDArray[np.bool_], counts: Floats, d: int, floor: Floats
-) -> Floats:
-    """Covariances of components that each have their own."""
-    p = means.shape[1]
-    if old.covariance_type == "spherical":
-        within = sums.features[:, p] / counts - (means * means).sum(axis=1)
-        return np.asarray(np.maximum(np.where(seen, within / d, old.covariances), float(floor.mean())))
-    if old.covariance_type == "diag":
-        within = sums.features[:, p : 2 * p] / counts[:, None] - means * means
-        return np.asarray(np.maximum(np.where(seen[:, None], within, old.covariances), floor))
-    assert sums.products is not None
-    within = sums.products / counts[:, None, None] - np.einsum("ki,kj->kij", means, means)
-    within = np.where(seen[:, None, None], within, old.covariances)
-    return floored(within, floor)
-
-
-def floored(covariance: Floats, floor: Floats) -> Floats:
-    """Covariances (..., d, d) with their eigenvalues, columns scaled by the roots of `floor`, at least 1."""
-    roots = np.sqrt(floor)
-    scaled = (covariance + np.swapaxes(covariance, -1, -2)) / 2 / np.outer(roots, roots)
-    values, vectors = np.linalg.eigh(scaled)
-    if (values < 1).any():
-        raised = (vectors * np.maximum(values, 1)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-        scaled = np.where((values[..., :1] < 1)[..., None], raised, scaled)
-    return np.asarray(scaled * np.outer(roots, roots))
+    means = averages(sums.features[:, :p], counts[:, None], old.means, _LEAST_WEIGHT)
+    scatter, mass = sums.scatter(kind, means, total), counts if kind.order else dimension * counts
+    covariances = kind.estimate(scatter, mass, old.covariances, floor, least=_LEAST_WEIGHT)
+    return GaussianParameters(counts / counts.sum(), means, covariances, old.covariance_type)

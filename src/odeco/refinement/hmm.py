@@ -8,12 +8,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.families.simplex import log_dirichlet, pack_simplex, proportions, unpack_simplex
 from odeco.refinement.acceleration import Accelerated
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.expectation_sums import Recursions, recursions_of
 from odeco.refinement.forward_backward import Expectations
 from odeco.refinement.loop import Refined, StoppingRule, run_refinement
-from odeco.refinement.simplex import log_dirichlet, mean_rows, pack_simplex, unpack_simplex
 from odeco.sources.chains import Chains
 
 Floats = NDArray[np.float64]
@@ -65,8 +65,8 @@ def maximize(
     """The M step: what was expected, as proportions. A state that is never left keeps its row of transitions."""
     return replace(
         parameters,
-        startprob=mean_rows(expected.start, smoothing.start, parameters.startprob),
-        transmat=mean_rows(expected.transitions, smoothing.transitions, parameters.transmat),
+        startprob=proportions(expected.start, smoothing.start, parameters.startprob),
+        transmat=proportions(expected.transitions, smoothing.transitions, parameters.transmat),
         emission=parameters.emission.maximize(expected.emission),
     )
 

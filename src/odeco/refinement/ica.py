@@ -7,9 +7,11 @@ Gauss-Newton needs the tensor through T(I, b, b, b) only; the normal matrix foll
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,21 +190,17 @@ class _NormalMatrix:
         return np.asarray(x @ self.cubes + mixed + (self.ridge + damping * self.diagonal) * x)
 
     def _conjugate_gradients(self, right: Floats, damping: float) -> Floats:
+        from scipy.sparse.linalg import LinearOperator, cg  # slow to import
+
+        def operator(function: Callable[[Floats], Floats]) -> Any:
+            matvec = lambda flat: function(flat.reshape(right.shape)).ravel()  # noqa: E731
+            return LinearOperator((right.size,) * 2, matvec=matvec, dtype=np.float64)
+
         scale = self.diagonal * (1 + damping)
-        solution, residual = np.zeros_like(right), right.copy()
-        direction = preconditioned = residual / scale
-        inner = first = float(np.sum(residual * preconditioned))
-        for _ in range(100):
-            image = self._apply(direction, damping)
-            length = inner / float(np.sum(direction * image))
-            solution = solution + length * direction
-            residual = residual - length * image
-            preconditioned = residual / scale
-            inner, before = float(np.sum(residual * preconditioned)), inner
-            if inner <= 1e-8 * first:  # a hundredth of a per cent of the step
-                break
-            direction = preconditioned + (inner / before) * direction
-        return solution
+        matrix, inverse = operator(lambda x: self._apply(x, damping)), operator(lambda x: x / scale)
+        # To a hundredth of a per cent of the right side.
+        solution, _ = cg(matrix, right.ravel(), rtol=1e-4, maxiter=100, M=inverse)
+        return np.asarray(solution.reshape(right.shape))
 
 
 def _turn(tensor: ExplicitTensor, signs: Floats, vectors: Floats, which: int) -> tuple[Floats, Floats]:

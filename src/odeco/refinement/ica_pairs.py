@@ -13,6 +13,7 @@ the cumulants' fit with its sampling variance, and what the N_ij of all pairs to
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,7 +135,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class PairProblem:
+class PairProblem(ABC):
     """Crosstalk and noise of all pairs of outputs: their statistics, and all else that is known of them.
 
     `noise`, `shape` and `anchor` are those of `separate`.
@@ -144,12 +145,12 @@ class PairProblem:
     shape: Floats
     anchor: Anchor | None
 
+    @abstractmethod
     def equations(self, unmixing: Floats, noise: Floats, own: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
         """Normal equations (p, 3, 3) and (p, 3) for D_ij, D_ji and N_ij beyond `noise` (k, k), from the statistics.
 
         `own` (k,) is the noise's share of the outputs' variances where D is crosstalk of the sources alone.
         """
-        raise NotImplementedError
 
     def step(self, vectors: Floats) -> Step:
         """Crosstalk of the outputs under `vectors`, and vectors without it."""

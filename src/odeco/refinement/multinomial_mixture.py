@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import logsumexp
 
+from odeco.families import responsibilities
+from odeco.families.counts import CATEGORICAL
+from odeco.families.simplex import log_dirichlet, proportions
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources import Batch as Documents
@@ -52,6 +54,12 @@ class Mixture:
     weights: Floats
     topics: Floats = field(repr=False)
 
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters."""
+        k, d = self.topics.shape
+        return int(k - 1 + k * CATEGORICAL.n_free(d))
+
 
 def refine_multinomial_mixture(
     counts: sparse.csr_array | Iterable[Batch],
@@ -76,7 +84,7 @@ def refine_multinomial_mixture(
         Pseudo-count of each word in each topic, and of each topic: the log posterior has Dirichlet(1 + smoothing)
         priors on the topics and on the weights.
     max_iter : int
-        Steps at most; 1 is the "one-step" estimate of the paper's introduction.
+        Steps at most.
     tol : float
         Gain of the log posterior per document, in nats, below which the steps end.
     """
@@ -110,11 +118,10 @@ def log_joint(counts: sparse.csr_array, weights: Floats, topics: Floats) -> Floa
 def posterior(counts: sparse.csr_array, weights: Floats, topics: Floats) -> tuple[Floats, Floats]:
     """Posterior of the topic of each document (n, k), and the log-likelihood of each document (n,)."""
     joint = log_joint(counts, weights, topics)
-    totals = logsumexp(joint, axis=1)
-    safe = np.where(np.isfinite(totals), totals, 0.0)
-    resp = np.exp(joint - safe[:, None])
-    resp[~np.isfinite(totals)] = weights  # no topic can have produced it: the data say nothing
-    return resp, np.asarray(totals)
+    shares, values = responsibilities.posterior(joint)
+    lost = np.isneginf(joint.max(axis=1))
+    shares[lost], values[lost] = weights, -np.inf  # no topic can have produced it: the data say nothing
+    return shares, values
 
 
 class _Posteriors(Additive):
@@ -129,8 +136,7 @@ class _Posteriors(Additive):
 
     def update(self, batch: Documents | Batch) -> None:
         """The E step on a batch of documents."""
-        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
-        for rows, sample_weight in _chunks(counts, weights):
+        for rows, sample_weight in document_chunks(batch):
             self._add(rows, sample_weight)
 
     def _add(self, counts: sparse.csr_array, sample_weight: Floats | None) -> None:
@@ -147,10 +153,13 @@ class _Posteriors(Additive):
 def _em_step(read: Callable[[], Iterable[Any]], state: Mixture, smoothing: float) -> tuple[Mixture, float]:
     """One step, and the log posterior per document before it."""
     sums = _Posteriors(state).update_all(read())
-    objective = smoothing * float(np.log(state.topics).sum() + np.log(state.weights).sum()) + sums.log_likelihood
-    word_counts, shares = sums.word_counts + smoothing, sums.shares + smoothing
-    new = Mixture(shares / shares.sum(), word_counts / word_counts.sum(axis=1, keepdims=True))
-    return new, objective / max(sums.total, 1e-300)
+    prior = log_dirichlet(state.topics, smoothing) + log_dirichlet(state.weights, smoothing)
+    return maximize(sums.shares, sums.word_counts, smoothing), (sums.log_likelihood + prior) / max(sums.total, 1e-300)
+
+
+def maximize(totals: Floats, words: Floats, smoothing: float) -> Mixture:
+    """The M step, from the numbers of documents (k,) and of words (k, d) of each topic."""
+    return Mixture(proportions(totals, smoothing), proportions(words, smoothing))
 
 
 def _reader(counts: sparse.csr_array | Iterable[Batch], sample_weight: ArrayLike | None) -> Callable[[], Iterable[Any]]:
@@ -167,10 +176,12 @@ def _reader(counts: sparse.csr_array | Iterable[Batch], sample_weight: ArrayLike
     return lambda: [(matrix, weights)]
 
 
-def _chunks(counts: sparse.csr_array, sample_weight: Floats | None) -> Iterator[Batch]:
+def document_chunks(batch: Documents | Batch) -> Iterator[Batch]:
+    """The documents of a batch and their weights, few enough at a time for their posteriors."""
+    counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
     for start in range(0, counts.shape[0], _CHUNK):
         rows = slice(start, start + _CHUNK)
-        yield counts[rows], None if sample_weight is None else sample_weight[rows]
+        yield counts[rows], None if weights is None else weights[rows]
 
 
 class _Frequencies(Additive):
@@ -182,11 +193,16 @@ class _Frequencies(Additive):
         self.total = np.zeros(n_words)
 
     def update(self, batch: Documents | Batch) -> None:
-        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
-        self.total += np.asarray((np.ones(counts.shape[0]) if weights is None else weights) @ counts)
+        for counts, weights in document_chunks(batch):
+            self.total += np.asarray((np.ones(counts.shape[0]) if weights is None else weights) @ counts)
+
+
+def word_frequencies(documents: Iterable[Any], n_words: int) -> Floats:
+    """Shares of the words in all documents (d,); those that never occur get a hundredth of an occurrence."""
+    frequencies = 1e-2 + _Frequencies(n_words).update_all(documents).total
+    return np.asarray(frequencies / frequencies.sum())
 
 
 def _without_zeros(topics: Floats, read: Callable[[], Iterable[Any]]) -> Floats:
     """Topics with a small share of the word frequencies mixed in; of the uniform too, for words that never occur."""
-    frequencies = 1e-2 + _Frequencies(topics.shape[1]).update_all(read()).total
-    return np.asarray((1 - _START_SMOOTHING) * topics + _START_SMOOTHING * frequencies / frequencies.sum())
+    return np.asarray((1 - _START_SMOOTHING) * topics + _START_SMOOTHING * word_frequencies(read(), topics.shape[1]))

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.families.responsibilities import normalize
+from odeco.families.simplex import proportions
+from odeco.families.tables import Families
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
-from odeco.refinement.families import Families
 from odeco.refinement.loop import Record, StopReason, Trace
 from odeco.sources.dense import DenseBatch, OutOfCoreRows
+from odeco.sources.partitions import is_elsewhere
 
 Floats = NDArray[np.float64]
 Batch = tuple[Floats, Floats | None]
@@ -104,27 +109,14 @@ def expect(data: Data, parameters: Parameters) -> Expectation:
     for statistics, weights in data.batches:
         n_parts = max(1, min(thread_count(), len(statistics) // (2 * rows)))
         edges = np.linspace(0, len(statistics), n_parts + 1).astype(int)
-        work = partial(_expect_part, statistics, weights, coefficients, offsets, shape, edges, rows)
+        parts = [range(low, high, rows) for low, high in pairwise(edges)]
+        work = partial(_expect_rows, statistics, weights, coefficients, offsets, shape)
         with single_threaded_blas():
-            for found in map_parts(work, n_parts):
+            for found in map_parts(lambda part, work=work, parts=parts: work(parts[part]), n_parts):  # type: ignore[misc]
                 sums += found.sums
                 totals += found.totals
                 likelihood += found.log_likelihood
     return Expectation(sums, totals, likelihood)
-
-
-def _expect_part(
-    statistics: Floats,
-    weights: Floats | None,
-    slopes: Floats,
-    offsets: Floats,
-    shape: tuple[int, ...],
-    edges: NDArray[np.intp],
-    rows: int,
-    part: int,
-) -> Expectation:
-    starts = range(edges[part], edges[part + 1], rows)
-    return _expect_rows(statistics, weights, slopes, offsets, shape, starts, edges[part + 1])
 
 
 def _expect_rows(
@@ -134,38 +126,32 @@ def _expect_rows(
     offsets: Floats,
     shape: tuple[int, ...],
     starts: range,
-    stop: int,
 ) -> Expectation:
-    """The E step of a run of rows, in blocks; components come first, so that sums over them run along rows."""
-    sums, totals, likelihood = np.zeros_like(slopes), np.zeros(offsets.size), np.zeros(shape[0])
+    """The E step of a run of rows, in blocks; components come before starts, so that one call normalizes all starts."""
+    order = np.arange(offsets.size).reshape(shape).T.ravel()
+    slopes, offsets = slopes[order], offsets[order, None]
+    sums, totals, likelihood = np.zeros_like(slopes), np.zeros(order.size), np.zeros(shape[0])
     for start in starts:
-        block = slice(start, min(start + starts.step, stop))
+        block = slice(start, min(start + starts.step, starts.stop))
         part = statistics[block]
         joint = slopes @ part.T
-        joint += offsets[:, None]
-        grouped = joint.reshape(*shape, len(part))
-        highest = grouped.max(axis=1)
-        grouped -= highest[:, None]
-        np.exp(grouped, out=grouped)
-        mass = grouped.sum(axis=1)
-        logs = np.log(mass)
-        logs += highest
+        joint += offsets
+        values = normalize(joint.reshape(shape[1], -1))[1].reshape(-1, len(part))
         if weights is None:
-            grouped *= (1.0 / mass)[:, None]
-            likelihood += logs.sum(axis=1)
+            likelihood += values.sum(axis=1)
         else:
-            grouped *= (weights[block] / mass)[:, None]
-            likelihood += logs @ weights[block]
+            joint *= weights[block]
+            likelihood += values @ weights[block]
         sums += joint @ part
         totals += joint.sum(axis=1)
-    return Expectation(sums, totals, likelihood)
+    back = np.argsort(order)
+    return Expectation(sums[back], totals[back], likelihood)
 
 
 def maximize(data: Data, expectation: Expectation, shape: tuple[int, ...]) -> Parameters:
     """The M step: the mode given expected sums and `PRIOR` pseudo-observations."""
     table = data.families.estimate(expectation.sums, expectation.totals, data.overall, PRIOR)
-    weights = expectation.totals.reshape(shape) + PRIOR
-    return Parameters(weights / weights.sum(axis=1, keepdims=True), table)
+    return Parameters(proportions(expectation.totals.reshape(shape), PRIOR), table)
 
 
 def em_step(data: Data, parameters: Parameters) -> tuple[Parameters, Floats]:
@@ -332,9 +318,7 @@ class ExpectedSums(Additive):
     def update(self, batch: DenseBatch) -> None:
         statistics = self._families.statistics(np.asarray(batch.rows, dtype=np.float64))
         starts = range(0, len(statistics), self._rows)
-        found = _expect_rows(
-            statistics, batch.weights, self._slopes, self._offsets, self._shape, starts, len(statistics)
-        )
+        found = _expect_rows(statistics, batch.weights, self._slopes, self._offsets, self._shape, starts)
         self.sums = self.sums + found.sums
         self.totals = self.totals + found.totals
         self.log_likelihood = self.log_likelihood + found.log_likelihood
@@ -369,7 +353,13 @@ class BaseSum(Additive):
         self.total += float(base.sum() if batch.weights is None else batch.weights @ base)
 
 
-def data_elsewhere(families: Families, source: OutOfCoreRows) -> Data:
-    """Statistics of rows of which only sums come back."""
+def source_data(families: Families, source: Any, most_bytes: int) -> Data:
+    """Statistics of the rows of a source; where these are elsewhere, only sums come back."""
+    if not is_elsewhere(source):
+        return read_data(families, partial(_values, source), most_bytes)
     sums = StatisticSums(families).update_all(source)
     return Data(families, Elsewhere(families, source), sums.weight, sums.total / sums.weight)
+
+
+def _values(source: Iterable[DenseBatch]) -> Iterator[Batch]:
+    return ((np.asarray(batch.rows, dtype=np.float64), batch.weights) for batch in source)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.moments.base import Additive
+from odeco.moments.base import Additive, Packable
 from odeco.refinement.documents import Documents, Workspace, pad_topics
 from odeco.refinement.held_out import inverse_totals
 from odeco.sources import Batch
@@ -119,8 +119,11 @@ class WordCounts(Additive):
         self.n_tokens += documents.n_tokens
 
 
-class SweepCounts(Additive):
-    """The word counts of a whole sweep, from those before: what a checkpoint keeps of it."""
+class SweepCounts(Packable):
+    """The word counts of a whole sweep, from those before: what a checkpoint keeps of it.
+
+    Sweeps change their topics from batch to batch, so that there is nothing to add one by one.
+    """
 
     _sums = ("counts", "n_tokens")
 
@@ -128,10 +131,6 @@ class SweepCounts(Additive):
         self.before, self.eta, self.echo = before, eta, echo
         self.counts: Floats = np.zeros_like(before)
         self.n_tokens = 0.0
-
-    def update(self, batch: Batch) -> None:
-        """Sweeps change their topics from batch to batch: there is nothing to add one by one."""
-        raise NotImplementedError
 
 
 class WordTotals(Additive):

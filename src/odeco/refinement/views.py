@@ -14,22 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.families.averages import LEAST_WEIGHT, averages
+from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
+from odeco.families.gaussian import DIAGONAL, natural, scatter_about
+from odeco.families.responsibilities import posterior
+from odeco.families.simplex import proportions
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.views import Block, ViewBatch
 
 Floats = NDArray[np.float64]
 
-LIKELIHOODS = ("gaussian", "bernoulli", "multinomial", "poisson")
+COUNTS = {"bernoulli": BERNOULLI, "multinomial": CATEGORICAL, "poisson": POISSON}
+LIKELIHOODS = ("gaussian", *COUNTS)
 # Probabilities and rates below this are taken for it: what was never seen stays possible, at 18 nats.
 _FLOOR = 1e-8
-_EMPTY = 1e-8  # samples of a component below which it keeps its parameters
 
 
 def n_parameters(likelihoods: Sequence[str], widths: Sequence[int], k: int) -> int:
     """Free parameters of k components in views of so many columns."""
     each = sum(
-        {"gaussian": 2 * width, "multinomial": width - 1}.get(likelihood, width)
+        width + DIAGONAL.n_free(1, width) if likelihood == "gaussian" else COUNTS[likelihood].n_free(width)
         for likelihood, width in zip(likelihoods, widths, strict=True)
     )
     return int(k - 1 + k * each)
@@ -115,7 +120,7 @@ class ViewDensities:
             joint += np.asarray(block @ slopes)
             joint += constant
             if self._model.likelihoods[t] == "poisson":
-                joint -= _log_factorials(block)[:, None]
+                joint += POISSON.base(block)[:, None]
         return joint
 
     def _coefficients(self, t: int, thin: bool) -> tuple[Floats, Floats]:
@@ -139,34 +144,12 @@ def _with_squares(block: Block, center: Floats) -> Any:
 
 def _natural_parameters(likelihood: str, mean: Floats, variance: Floats | None) -> tuple[Floats, Floats]:
     """Slopes (k, number of features) and constants (k,) of the log density."""
-    if likelihood == "gaussian":
-        assert variance is not None
-        constant = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=1)
-        return np.hstack([mean / variance, -0.5 / variance]), constant
-    if likelihood == "multinomial":
-        return np.log(_shares(mean)), np.zeros(len(mean))
-    if likelihood == "bernoulli":
-        p = np.clip(mean, _FLOOR, 1 - _FLOOR)
-        return np.log(p) - np.log1p(-p), np.log1p(-p).sum(axis=1)
-    rate = np.maximum(mean, _FLOOR)
-    return np.log(rate), -rate.sum(axis=1)
-
-
-def _shares(mean: Floats) -> Floats:
-    """Word probabilities of expected counts."""
-    totals = mean.sum(axis=1, keepdims=True)
-    even = np.full_like(mean, 1 / mean.shape[1])
-    return np.maximum(np.where(totals > 0, mean / np.where(totals > 0, totals, 1.0), even), _FLOOR)
-
-
-def _log_factorials(block: Block) -> Floats:
-    from scipy.special import gammaln  # slow to import
-
-    if not sparse.issparse(block):
-        return np.asarray(gammaln(block + 1.0).sum(axis=1))
-    logs: Any = block.copy()
-    logs.data = gammaln(logs.data + 1.0)
-    return np.asarray(logs.sum(axis=1)).ravel()
+    if variance is not None:
+        linear, square, constants = natural(mean, variance)
+        return np.hstack([linear, square]), constants.sum(axis=1)
+    family = COUNTS[likelihood]
+    slopes, constants = family.natural(family.inside(mean, _FLOOR))
+    return slopes, constants.sum(axis=1)
 
 
 def views_log_joint(blocks: Sequence[Block], parameters: ViewParameters, model: ViewModel) -> Floats:
@@ -226,14 +209,9 @@ class PosteriorSums(Additive):
     def update(self, batch: ViewBatch) -> None:
         """The E step on a batch."""
         features = self.densities.features(batch.blocks)
-        joint = self.densities.joint(batch.blocks, features)
-        highest = joint.max(axis=1, keepdims=True)
-        joint -= highest
-        shares = np.exp(joint, out=joint)
-        norms = shares.sum(axis=1, keepdims=True)
         weights = batch.row_weights()
-        shares *= weights[:, None] / norms
-        self.log_likelihood += float(weights @ (highest + np.log(norms))[:, 0])
+        shares, values = posterior(self.densities.joint(batch.blocks, features), weights)
+        self.log_likelihood += float(weights @ values)
         self.add(features, shares)
 
     def add(self, features: Sequence[Any], shares: Floats) -> None:
@@ -259,26 +237,36 @@ def maximize(
     totals: Floats, sums: list[Floats], squares: list[Floats | None], model: ViewModel, old: ViewParameters | None
 ) -> ViewParameters:
     """The M step, from the numbers of samples (k,), their sums, and their squares about the centers."""
-    seen = totals > _EMPTY
-    safe = np.where(seen, totals, 1.0)[:, None]
+    views = zip(model.likelihoods, sums, squares, model.centers, model.floors, strict=True)
     means: list[Floats] = []
     variances: list[Floats | None] = []
-    for t, likelihood in enumerate(model.likelihoods):
-        mean, variance = _maximize_view(safe, sums[t], squares[t], likelihood, t, model)
-        if old is not None:
-            mean = np.where(seen[:, None], mean, old.means[t])
-            previous = old.variances[t]
-            if variance is not None and previous is not None:
-                variance = np.where(seen[:, None], variance, previous)
+    for t, (likelihood, first, second, center, floor) in enumerate(views):
+        before = (0.0, floor) if old is None else (old.means[t], old.variances[t])
+        if second is None:
+            means.append(_count_means(likelihood, totals[:, None], first, center, model.smoothing, before[0]))
+            variances.append(None)
+            continue
+        mean = averages(first, totals[:, None], before[0])
         means.append(mean)
-        variances.append(variance)
+        variances.append(DIAGONAL.estimate(scatter_about(mean - center, totals, second), totals, before[1], floor))
     return ViewParameters(totals / totals.sum(), tuple(means), tuple(variances))
 
 
+def _count_means(
+    likelihood: str, totals: Floats, sums: Floats, center: Floats, smoothing: float, otherwise: Floats | float
+) -> Floats:
+    """Means of a view of counts with its pseudo-counts; of words, their shares of the mean length."""
+    if likelihood == "multinomial":
+        lengths = sums.sum(axis=1, keepdims=True)
+        return averages(lengths * proportions(sums, smoothing), totals, otherwise)
+    added, more = COUNTS[likelihood].pseudo(smoothing, center, _FLOOR)
+    return averages(sums + added, totals + more * (totals > LEAST_WEIGHT), otherwise)
+
+
 def expected_likelihood(totals: Floats, sums: list[Floats], squares: list[Floats | None], model: ViewModel) -> Floats:
-    """Largest expected log-likelihood of components with these sums, up to what mergers leave as it is, (m,)."""
+    """Largest expected log-likelihood of components with these sums, without their weights, (m,)."""
     best = maximize(totals, sums, squares, model, None)
-    values = totals * np.log(np.maximum(totals, np.finfo(float).tiny))
+    values = np.zeros_like(totals)
     for t, likelihood in enumerate(model.likelihoods):
         square, center = squares[t], model.centers[t]
         shift = center if square is not None else 0.0
@@ -288,37 +276,13 @@ def expected_likelihood(totals: Floats, sums: list[Floats], squares: list[Floats
     return np.asarray(values)
 
 
-def _maximize_view(
-    totals: Floats, sums: Floats, squares: Floats | None, likelihood: str, view: int, model: ViewModel
-) -> tuple[Floats, Floats | None]:
-    s, center = model.smoothing, model.centers[view]
-    if likelihood == "gaussian":
-        assert squares is not None
-        mean = sums / totals
-        return mean, np.maximum(squares / totals - (mean - center) ** 2, model.floors[view])
-    if likelihood == "bernoulli":
-        return (sums + s) / (totals + 2 * s), None
-    if likelihood == "poisson":
-        return (sums + s) / (totals + s / _prior_rate(center)), None
-    lengths = sums.sum(axis=1, keepdims=True)
-    counts = lengths + s * sums.shape[1]
-    return (lengths / totals) * (sums + s) / np.where(counts > 0, counts, 1.0), None
-
-
-def _prior_rate(center: Floats) -> Floats:
-    return np.maximum(center, _FLOOR)
-
-
 def _log_prior(state: ViewParameters, model: ViewModel) -> float:
     """What the pseudo-counts add to the log-likelihood."""
     total = 0.0
     for likelihood, mean, center in zip(model.likelihoods, state.means, model.centers, strict=True):
-        if likelihood == "multinomial":
-            total += float(np.log(_shares(mean)).sum())
-        elif likelihood == "bernoulli":
-            p = np.clip(mean, _FLOOR, 1 - _FLOOR)
-            total += float(np.log(p).sum() + np.log1p(-p).sum())
-        elif likelihood == "poisson":
-            rate = np.maximum(mean, _FLOOR)
-            total += float((np.log(rate) - rate / _prior_rate(center)).sum())
-    return model.smoothing * total
+        if likelihood != "gaussian":
+            family = COUNTS[likelihood]
+            slopes, constants = family.natural(family.inside(mean, _FLOOR))
+            added, more = family.pseudo(model.smoothing, center, _FLOOR)
+            total += float((added * slopes).sum() + (more * constants).sum())
+    return total

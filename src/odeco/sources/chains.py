@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Self
 
@@ -18,56 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.sources.partitions import ALL, Partitioned, Partitions, Piece, Rows
-from odeco.sources.sequences import Joined, Sequences, join_array, join_list, join_sequences, spread_steps
+from odeco.sources.sequences import (
+    BATCH_STEPS,
+    Extent,
+    Joined,
+    Sequences,
+    join_array,
+    join_list,
+    join_sequences,
+    spread_steps,
+)
 from odeco.sources.values import plain_array, weight_array
 
 Floats = NDArray[np.float64]
-
-BATCH_STEPS = 65_536  # of sequences read one after the other; a longer one is a batch of its own
-
-
-@dataclass(frozen=True, eq=False)
-class Extent:
-    """How much there is, and between what bounds.
-
-    Attributes
-    ----------
-    n_steps, n_sequences : int
-    weight : float
-        Steps, each as often as its sequence counts.
-    n_seen : int
-        Steps at which something was observed.
-    smallest, largest : (d,)
-        Of each column; NaN where nothing was observed.
-    """
-
-    n_steps: int
-    n_sequences: int
-    weight: float
-    n_seen: int
-    smallest: Floats = field(repr=False)
-    largest: Floats = field(repr=False)
-
-    @classmethod
-    def of(cls, columns: NDArray[Any], offsets: NDArray[np.int64], weights: Floats | None) -> Self:
-        """Of observations (n, d), NaN where one is missing."""
-        blocks = range(0, len(columns), BATCH_STEPS)  # so that it takes no memory for every step
-        seen = sum(int(np.count_nonzero(~np.isnan(columns[low : low + BATCH_STEPS]).all(axis=1))) for low in blocks)
-        weight = float(offsets[-1]) if weights is None else float(weights @ np.diff(offsets))
-        bounds = np.fmin.reduce(columns, axis=0), np.fmax.reduce(columns, axis=0)
-        return cls(len(columns), offsets.size - 1, weight, seen, *(np.asarray(b, dtype=np.float64) for b in bounds))
-
-    def merge(self, other: Extent) -> Extent:
-        """That of both together."""
-        if self.largest.size != other.largest.size:
-            raise ValueError(
-                f"sequences differ in their number of columns: {self.largest.size}, then {other.largest.size}."
-            )
-        return Extent(
-            self.n_steps + other.n_steps, self.n_sequences + other.n_sequences, self.weight + other.weight,
-            self.n_seen + other.n_seen, np.fmin(self.smallest, other.smallest), np.fmax(self.largest, other.largest),
-        )  # fmt: skip
-
 
 Look = Callable[[Joined], Extent]
 Encode = Callable[[Joined], Sequences]
@@ -101,7 +64,7 @@ class ChainSource(ABC):
         return self.extent.n_steps
 
     def sample(self, n_steps: int) -> Sequences:
-        """All steps, or about so many of them in windows spread evenly, brought here: those of `sample_of`."""
+        """All steps, or about so many of them in windows spread evenly, brought here: those of `Sequences.sample`."""
         if n_steps not in self._samples:
             n = len(self)
             steps = np.arange(n) if n <= n_steps else spread_steps(n, n_steps)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,7 @@ class DenseBatch:
 class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
 
+    holds_rows: ClassVar[bool] = True  # whether all of them may be kept, projected at least
     _dtype: np.dtype[Any] | None = None
 
     def __init__(
@@ -64,6 +65,31 @@ class DenseSource(Rechunked[DenseBatch]):
         self._peek()
         assert self._dtype is not None
         return self._dtype
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows; counting them may take a pass."""
+        if self._n_samples is None:
+            for _ in self:
+                pass
+        assert self._n_samples is not None
+        return self._n_samples
+
+    def take(self, rows: NDArray[np.intp]) -> DenseBatch:
+        """Some rows, given by their places, ascending."""
+        found, first = [], 0
+        for batch in self:
+            mine = rows[(rows >= first) & (rows < first + len(batch))] - first
+            if mine.size:
+                found.append(DenseBatch(batch.rows[mine], None if batch.weights is None else batch.weights[mine]))
+            first += len(batch)
+            if first > rows[-1]:
+                break
+        return join_batches(found)
+
+    def sample(self, size: int) -> DenseBatch:
+        """`size` rows, evenly spaced, or all of them."""
+        return self.take(evenly(self.n_rows, size))
 
     def _check(self, item: Any) -> DenseBatch:
         if isinstance(item, DenseBatch):
@@ -165,44 +191,21 @@ class OutOfCoreRows(DenseSource):
     Estimators keep projected rows of other sources where these fit; of such a source they take sums only.
     """
 
+    holds_rows = False
+
     def add_to(self, sums: Any) -> Any:
         """Add all rows to `sums`, which must be empty; one pass."""
         from odeco.kernels.threads import sum_batches
 
         return sum_batches(iter(self), partial(deepcopy, sums))
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows; counting them may take a pass."""
-        if self._n_samples is None:
-            for _ in self:
-                pass
-        assert self._n_samples is not None
-        return self._n_samples
-
     def n_first(self, most: int) -> int:
         """The number of rows, counted up to `most` where that saves anything."""
         return min(most, self.n_rows)
 
-    def take(self, rows: NDArray[np.intp]) -> DenseBatch:
-        """Some rows, given by their places, ascending."""
-        found, first = [], 0
-        for batch in self:
-            mine = rows[(rows >= first) & (rows < first + len(batch))] - first
-            if mine.size:
-                found.append(DenseBatch(batch.rows[mine], None if batch.weights is None else batch.weights[mine]))
-            first += len(batch)
-            if first > rows[-1]:
-                break
-        return join_batches(found)
-
     def map(self, function: Callable[[DenseBatch], DenseBatch]) -> OutOfCoreRows:
         """A source of ``function(batch)``."""
         return OutOfCoreRows(lambda: map(function, self), self._batch_size, reiterable=self._reiterable)
-
-    def sample(self, size: int) -> DenseBatch:
-        """`size` rows, evenly spaced, or all of them."""
-        return self.take(evenly(self.n_rows, size))
 
 
 def as_rows(X: Any) -> Rows:
@@ -217,6 +220,12 @@ def as_rows(X: Any) -> Rows:
     if not is_within_range(array) and not np.isfinite(array).all():
         raise ValueError(f"X contains NaN or infinity in {int((~np.isfinite(array)).any(axis=1).sum())} rows.")
     return np.asarray(check_magnitude(array))
+
+
+def batches_of(rows: Rows, weights: NDArray[np.float64] | None, size: int) -> Iterator[DenseBatch]:
+    """Rows in memory, `size` at a time."""
+    for low in range(0, len(rows), size):
+        yield DenseBatch(rows[low : low + size], None if weights is None else weights[low : low + size])
 
 
 def join_batches(batches: list[DenseBatch]) -> DenseBatch:

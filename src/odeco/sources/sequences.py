@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,50 @@ from odeco.sources.values import EXACT, number_array, plain_array, weight_array
 Floats = NDArray[np.float64]
 
 WINDOW = 1_000  # steps of a sample that stay together
+BATCH_STEPS = 65_536  # of sequences read one after the other; a longer one is a batch of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """How much there is, and between what bounds.
+
+    Attributes
+    ----------
+    n_steps, n_sequences : int
+    weight : float
+        Steps, each as often as its sequence counts.
+    n_seen : int
+        Steps at which something was observed.
+    smallest, largest : (d,)
+        Of each column; NaN where nothing was observed.
+    """
+
+    n_steps: int
+    n_sequences: int
+    weight: float
+    n_seen: int
+    smallest: Floats = field(repr=False)
+    largest: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, columns: NDArray[Any], offsets: NDArray[np.int64], weights: Floats | None) -> Self:
+        """Of observations (n, d), NaN where one is missing."""
+        blocks = range(0, len(columns), BATCH_STEPS)  # so that it takes no memory for every step
+        seen = sum(int(np.count_nonzero(~np.isnan(columns[low : low + BATCH_STEPS]).all(axis=1))) for low in blocks)
+        weight = float(offsets[-1]) if weights is None else float(weights @ np.diff(offsets))
+        bounds = np.fmin.reduce(columns, axis=0), np.fmax.reduce(columns, axis=0)
+        return cls(len(columns), offsets.size - 1, weight, seen, *(np.asarray(b, dtype=np.float64) for b in bounds))
+
+    def merge(self, other: Extent) -> Extent:
+        """That of both together."""
+        if self.largest.size != other.largest.size:
+            raise ValueError(
+                f"sequences differ in their number of columns: {self.largest.size}, then {other.largest.size}."
+            )
+        return Extent(
+            self.n_steps + other.n_steps, self.n_sequences + other.n_sequences, self.weight + other.weight,
+            self.n_seen + other.n_seen, np.fmin(self.smallest, other.smallest), np.fmax(self.largest, other.largest),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +116,38 @@ class Sequences:
         if self.weights is None:
             return np.empty(0)
         return self.weights[np.searchsorted(self.offsets, np.arange(low, high), side="right") - 1]
+
+    def observations(self, low: int = 0, high: int | None = None) -> Floats:
+        """What was observed at all steps, or at those from low to high."""
+        values = self.values[low:high] if self.codes is None else self.values[self.codes[low:high]]
+        return np.asarray(values, dtype=np.float64)
+
+    # What sequences elsewhere do as well (`odeco.sources.chains`).
+
+    @property
+    def extent(self) -> Extent:
+        """How much there is, and the bounds of each column."""
+        found = []
+        for low in range(0, len(self), BATCH_STEPS):
+            values = self.observations(low, low + BATCH_STEPS)
+            found.append(Extent.of(values, np.array([0, len(values)]), None))
+        return replace(reduce(Extent.merge, found), n_sequences=self.n_sequences, weight=self.total_weight)
+
+    def sample(self, n_steps: int) -> Sequences:
+        """Whole sequences, or windows of long ones, spread evenly over the data: at most about `n_steps`."""
+        if len(self) <= n_steps:
+            return self
+        steps = spread_steps(len(self), n_steps)
+        offsets, weights = cut_offsets(self.offsets, self.weights, steps)
+        if self.codes is None:
+            return Sequences(self.values[steps], None, offsets, weights)
+        return Sequences(self.values, self.codes[steps], offsets, weights)
+
+    part = sample
+
+    def add_to(self, sums: Any) -> Any:
+        """Add all sequences to `sums`, which must be empty; one pass."""
+        return sums.update(self)
 
 
 def followed_by(first: Sequences, second: Sequences) -> Sequences:

@@ -35,6 +35,12 @@ class Whitener:
     lift: FloatArray = field(repr=False)
     spectrum: FloatArray = field(repr=False)
 
+    @classmethod
+    def of_eigenpairs(cls, values: FloatArray, vectors: FloatArray, spectrum: FloatArray) -> Whitener:
+        """``W = U D^(-1/2)`` and ``B = U D^(1/2)``, from k positive eigenvalues (k,) and eigenvectors (d, k)."""
+        roots = np.sqrt(values)
+        return cls(vectors / roots, vectors * roots, spectrum)
+
     @property
     def n_features(self) -> int:
         """The dimension d before whitening."""

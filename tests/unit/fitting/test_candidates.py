@@ -7,21 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from odeco.fitting.candidates import (
-    EFFORTS,
-    Candidate,
-    Found,
-    Outcome,
-    cheapest_pairs,
-    halves,
-    merging,
-    pair_costs,
-    rank,
-    resize,
-    said_of,
-    search,
-    seeds,
-)
+from odeco.fitting import landscape as landscapes
+from odeco.fitting.candidates import EFFORTS, Candidate, Found, Outcome, rank, resize, said_of, search
+from odeco.fitting.landscape import cheapest_pairs, halves, merged, merging, pair_costs, seeds
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
 from odeco.sources.dense import DenseBatch
@@ -79,6 +67,16 @@ def test_candidates_of_any_size_get_k_components(kind: str, size: int, five_clus
     state = resize(land, start, 5, EFFORTS["auto"], np.random.default_rng(0))
     assert land.size(state) == 5
     assert state.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("most_numbers", [2**22, 1])
+def test_mergers_count_the_weights_of_components_whatever_is_judged_at_a_time(most_numbers, monkeypatch) -> None:
+    """Where nothing else differs, ``n log n`` does: 1 and 5 are joined at less cost than 1 and 1."""
+    monkeypatch.setattr(landscapes, "_MOST_NUMBERS", most_numbers)
+    first = np.arange(6.0).reshape(3, 2)
+    totals, found = merged((np.array([1.0, 1.0, 5.0]), first), lambda sums: np.zeros(len(sums[0])), 1)
+    np.testing.assert_array_equal(totals, [6.0, 1.0])
+    np.testing.assert_array_equal(found, [first[0] + first[2], first[1]])
 
 
 @KINDS
@@ -155,6 +153,14 @@ def test_what_is_said_of_the_outcomes() -> None:
     assert str(moved) == "the best of 2 starts (a, moved once; 1 ended there)"
 
 
+def test_a_component_on_one_row_is_cut_without_dividing_by_its_width() -> None:
+    x = np.array([[0.0, 0.0], [1e12, 1.0], [-1e12, 2.0]])
+    cut = halves(x, np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), np.random.default_rng(0), 0)
+    np.testing.assert_allclose(cut.sum(axis=0), 1)
+    far = 1 / (1 + np.exp(-2.0))  # of a row that lies as far out as its component is wide
+    np.testing.assert_allclose(np.sort(cut[[1, 3], 1:], axis=0), [[1 - far] * 2, [far] * 2])
+
+
 def test_new_components_are_put_on_rows_that_fit_worst() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((300, 2))
@@ -169,7 +175,8 @@ def test_new_components_are_put_on_rows_that_fit_worst() -> None:
 def test_the_number_of_components_is_suggested_whatever_was_asked_for(asked: int, five_clusters: np.ndarray) -> None:
     land = landscape("full", five_clusters)
     start = from_labels(land, np.arange(len(five_clusters)) % asked)
-    found = search(land, [Candidate("any", lambda: start)], asked, EFFORTS["auto"], np.random.default_rng(0))
+    one, rng = [Candidate("any", lambda: start)], np.random.default_rng(0)
+    found = search(land, one, asked, EFFORTS["auto"], rng, counted=True)
     assert found.suggested == {2: None, 5: 5, 9: 5}[asked]  # of 2, four at most are looked at: as many as there are
     assert found.idle == {2: 0, 5: 0, 9: 4}[asked]
     said = said_of(found, asked)

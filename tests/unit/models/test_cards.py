@@ -3,6 +3,7 @@
 import sys
 import types
 from dataclasses import replace
+from importlib import metadata
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -39,7 +40,7 @@ def installed(monkeypatch):
         for name, value in given.items():
             setattr(module, name, value)
             points.append(EntryPoint(name, f"{module.__name__}:{name}", registry.GROUP))
-        monkeypatch.setattr(registry, "entry_points", lambda group: points if group == registry.GROUP else [])
+        monkeypatch.setattr(metadata, "entry_points", lambda group: points if group == registry.GROUP else [])
         registry._installed.cache_clear()
 
     yield install

@@ -12,7 +12,7 @@ import pytest
 from odeco import CategoricalHMM, GaussianHMM, GaussianMixture, MomentWarning, MultiViewMixture, PoissonHMM
 
 N = 2000
-TO_THE_END = {"tol": 1e-14, "max_iter": 2000, "random_state": 0}
+TO_THE_END = {"effort": "quick", "tol": 1e-14, "max_iter": 2000, "random_state": 0}
 KINDS = ("spherical", "diag", "full", "tied")
 
 

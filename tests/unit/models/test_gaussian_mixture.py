@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from odeco import GaussianMixture, MomentError, MomentWarning
+from odeco.fitting.candidates import EFFORTS
 from odeco.metrics import match_components
+from odeco.models.gaussian_mixture.policy import POLICY
+from odeco.sources import out_of_core
 from odeco.sources.dense import as_dense_source
 
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
@@ -93,7 +97,7 @@ def test_refinement_reaches_the_likelihood_of_the_truth(refine):
 @pytest.mark.parametrize("kind", TYPES)
 def test_scores_are_those_of_scipy_and_draws_have_the_moments(kind):
     x, *_ = draw(4000)
-    model = GaussianMixture(4, kind, random_state=0).fit(x)
+    model = GaussianMixture(4, kind, effort="quick", random_state=0).fit(x)
     identity = np.eye(10)
     full = {
         "spherical": lambda c: c[:, None, None] * identity,
@@ -296,7 +300,7 @@ def test_a_source_is_as_good_as_an_array():
 
 
 def test_same_seed_same_result_and_the_data_are_left_alone():
-    x, *_ = draw(3000)
+    x, *_ = draw(1000, separation=2.0)  # so close that a search with other seeds ends elsewhere
     before = x.copy()
     first, second = (GaussianMixture(4, random_state=3).fit(x) for _ in range(2))
     np.testing.assert_array_equal(first.means_, second.means_)
@@ -317,14 +321,14 @@ def test_single_precision_and_large_offsets():
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_constant_and_duplicated_columns(kind):
-    x, labels, *_ = draw(3000)
-    odd = np.column_stack([x, np.full(3000, 7.0), x[:, 0]])
+    x, labels, *_ = draw(1000, k=2)
+    odd = np.column_stack([x, np.full(1000, 7.0), x[:, 0]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MomentWarning)
-        model = GaussianMixture(4, kind, random_state=0).fit(odd)
+        model = GaussianMixture(2, kind, random_state=0).fit(odd)
     assert np.isfinite(model.score(odd))
     np.testing.assert_allclose(model.means_[:, 10], 7.0)
-    # As good as without these columns: the best rule errs on 3 %.
+    # As good as without these columns, where hardly any are mistaken.
     assert (model.predict(odd) == labels).mean() > 0.9
 
 
@@ -428,3 +432,55 @@ def test_one_component_of_a_stream_that_does_not_vary(rows):
     assert np.array_equal(model.means_, rows[:1])
     assert (model.covariances_ > 0).all()
     assert np.isfinite(model.score_samples(rows)).all()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_large_data_that_follow_the_model_need_no_search_unless_one_is_asked_for(kind, monkeypatch):
+    monkeypatch.setitem(EFFORTS, "thorough", replace(EFFORTS["thorough"], n_finalists=2, patience=2))
+    x, *_ = draw(d=6, k=3, separation=8.0, differ=kind == "spherical")
+    fits = {effort: GaussianMixture(3, kind, effort=effort, random_state=0).fit(x) for effort in ("auto", "thorough")}
+    assert "starts" not in fits["auto"].diagnostics_.details
+    assert len(fits["thorough"].diagnostics_.details["starts"]) > 5
+    assert fits["auto"].score(x) > fits["thorough"].score(x) - 1e-4
+
+
+@pytest.mark.parametrize("kind", ["full", "tied"])
+def test_spheres_that_fall_behind_clusters_are_not_trusted(kind):
+    """Long clusters side by side: the spectrum shows two components, and spheres cut both of them across."""
+    rng = np.random.default_rng(0)
+    long = rng.standard_normal((20_000, 6)) * [20, 1, 1, 1, 1, 1]
+    x = long + np.outer(rng.integers(2, size=20_000), [0.0, 8, 0, 0, 0, 0])
+    model = GaussianMixture(2, kind, random_state=0).fit(x)
+    assert np.abs(model.means_[0] - model.means_[1])[1] > 7
+    assert np.abs(model.means_[0] - model.means_[1])[0] < 1
+
+
+def spheres(k, d, n, separation, weights=None, seed=0):
+    rng = np.random.default_rng(seed)
+    means = separation / np.sqrt(2 * d) * rng.standard_normal((k, d))
+    return means[rng.choice(k, n, p=weights)] + rng.standard_normal((n, d))
+
+
+def test_a_component_too_light_to_stand_out_needs_no_search():
+    weights = np.append(np.full(19, 0.994 / 19), 0.006)
+    model = GaussianMixture(20, random_state=0).fit(spheres(20, 60, 20_000, 8.0, weights))
+    assert model.diagnostics_.method.startswith("moments, then ")
+    assert model.diagnostics_.suggested_components is None  # the spectrum shows 19, and knows of no light ones
+    assert model.weights_[-1] == pytest.approx(0.006, rel=0.3)
+
+
+@pytest.mark.parametrize("asked", [6, 9])
+def test_all_rows_are_asked_whether_fewer_components_would_do(asked, monkeypatch):
+    """Of 300 rows BIC sees five components; of 8,000, six."""
+    small = replace(POLICY, sample_rows=300, sample_rows_each=1, sample_numbers=0)
+    monkeypatch.setattr("odeco.models.gaussian_mixture.choice.POLICY", small)
+    monkeypatch.setattr("odeco.models.gaussian_mixture.refine.is_trusted", lambda *_, **__: False)
+    x = spheres(6, 20, 8000, 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        counted = GaussianMixture(asked, random_state=0).fit(x).diagnostics_.suggested_components
+        monkeypatch.setattr("odeco.models.gaussian_mixture.refine._recounted", lambda found, whole: found)
+        of_few = GaussianMixture(asked, random_state=0).fit(x).diagnostics_.suggested_components
+        elsewhere = GaussianMixture(asked, random_state=0).fit(out_of_core(x)).diagnostics_.suggested_components
+    assert (counted, of_few < 6) == (6, True)
+    assert elsewhere is None  # a part of the rows does not tell, and more passes are dear

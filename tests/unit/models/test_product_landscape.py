@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from odeco import ProductMixture
+from odeco.families.tables import Families
 from odeco.fitting.candidates import EFFORTS, Candidate, search
 from odeco.models.product_mixture.landscape import ProductLandscape
 from odeco.models.product_mixture.search import spread_rows
-from odeco.refinement.families import Families
 from odeco.refinement.product_mixture import read_data
 from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.sources.tables import infer_schema
+from tests.oracles.mergers import merger_cost
 
 FAMILIES = ["gaussian", "gaussian", "poisson", "poisson", "bernoulli", "bernoulli", "categorical", "categorical"]
 N = 900
@@ -68,12 +69,8 @@ def test_the_cost_is_that_of_the_likelihood_with_known_components():
         )
 
     joined = np.where(h == 4, 1, h)
-    sums = np.stack([statistics[h == i].sum(axis=0) for i in range(5)])
-    totals = np.bincount(h).astype(float)
-    one = land._expected(sums, totals)
-    both = land._expected(sums[[1]] + sums[[4]], totals[[1]] + totals[[4]])[0]
     # The pseudo-observations weigh a millionth of one row.
-    assert one[1] + one[4] - both == pytest.approx(likelihood(h) - likelihood(joined), rel=1e-4)
+    assert merger_cost(land, np.eye(5)[h].T.copy(), 1, 4) == pytest.approx(likelihood(h) - likelihood(joined), rel=1e-4)
 
 
 def test_weights_count_as_repetitions():

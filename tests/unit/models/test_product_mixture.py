@@ -8,8 +8,11 @@ import pytest
 
 from odeco import MomentError, MomentWarning, ProductMixture
 from odeco.metrics import match_components
+from odeco.models.product_mixture.moments import paired_passes
+from odeco.moments.passes import run_passes
 from odeco.simulate import latent_classes
-from odeco.sources.tables import infer_schema
+from odeco.sources.dense import first_rows
+from odeco.sources.tables import infer_schema, open_table
 
 
 def bernoulli(n, d=40, k=4, seed=0):
@@ -89,6 +92,7 @@ def test_missing_completely_at_random_stays_consistent(refine):
     assert errors[1] < 0.025
 
 
+@pytest.mark.usefixtures("short_search")
 def test_minus_one_and_nan_are_the_same():
     X, *_ = bernoulli(500, 8, 2)
     gone = np.random.default_rng(0).random(X.shape) < 0.2
@@ -99,6 +103,7 @@ def test_minus_one_and_nan_are_the_same():
     np.testing.assert_allclose(floats.predict_proba(np.full((1, 8), np.nan))[0], floats.weights_)
 
 
+@pytest.mark.usefixtures("short_search")
 def test_values_may_be_missing_only_later():
     X, *_ = mixed(600)
     model = ProductMixture(3, random_state=0).fit(X)
@@ -150,6 +155,7 @@ def test_batches_are_fitted_as_one_table():
         np.testing.assert_allclose(ProductMixture(4, random_state=0).fit(batches).means_, whole.means_, atol=1e-9)
 
 
+@pytest.mark.usefixtures("short_search")
 class TestPartialFit:
     def test_rows_that_are_held_are_fitted_as_a_whole(self):
         X, *_ = bernoulli(900, 10, 3)
@@ -196,6 +202,20 @@ class TestPartialFit:
             model.partial_fit(X[:2])
         model.partial_fit(X[2:])
         assert model.weights_.shape == (4,)
+
+    def test_a_stream_of_fewer_columns_than_components_has_no_estimate(self):
+        model = ProductMixture(4, random_state=0, basis_size=100)
+        with pytest.raises(MomentError, match="rank 2, below the 3 that 4 components need"):
+            model.partial_fit(np.random.default_rng(0).normal(size=(500, 2)))
+
+    def test_counts_of_fewer_patterns_than_components_are_fitted_as_a_whole(self):
+        X = np.random.default_rng(0).integers(2, size=(300, 2)).astype(float)
+        model = ProductMixture(5, random_state=0, basis_size=50)
+        with pytest.warns(MomentWarning, match="5 components of 2 discrete columns are not identified"):
+            model.partial_fit(X)
+        with pytest.warns(MomentWarning, match="5 components of 2 discrete columns are not identified"):
+            whole = ProductMixture(5, random_state=0).fit(X)
+        assert model.lower_bound_ == pytest.approx(whole.lower_bound_)
 
     def test_fit_forgets_the_stream(self):
         X, *_ = bernoulli(600)
@@ -258,7 +278,19 @@ class TestDiagnostics:
 
     def test_pairs_of_columns_where_single_ones_are_too_few(self):
         model = ProductMixture(4, random_state=0).fit(bernoulli(3_000, 7, 4)[0])
-        assert model.diagnostics_.details["lifted"] == ("x0+x1", "x2+x3", "x4+x5", "x6")
+        assert model.diagnostics_.details["column_pairs"] == ("x0+x1", "x2+x3", "x4+x5", "x6")
+
+    def test_moments_of_pairs_of_columns_have_no_floor_of_a_start(self):
+        """`refine=None` is the moments' own estimate; EM alone has to start away from 0."""
+        X, rng = bernoulli(3_000, 7, 4)[0], np.random.default_rng(0)
+        source = open_table(X, "bernoulli")
+        found = run_passes(paired_passes(first_rows(source, 1024), source.schema, 4, rng), source).start(rng)
+        families = found.families(source.schema)
+        model = ProductMixture(4, refine=None, random_state=0).fit(X)
+        own, floored = (np.sort(found.parameters(families, floor)[0].table[:, 0]) for floor in (0.0, 1e-3))
+        # Moments of rows in another order: to the tolerance of the fill, 1e-5 of the largest.
+        np.testing.assert_allclose(np.sort(model.means_[:, 0]), own, atol=1e-5)
+        assert np.abs(own - floored).max() > 5e-4
 
     def test_components_that_the_means_do_not_tell_apart(self):
         X = np.random.default_rng(0).normal(size=(40_000, 20))
@@ -313,6 +345,7 @@ def test_a_stream_of_one_component_is_means_and_variances():
     assert "one pass" in model.diagnostics_.method
 
 
+@pytest.mark.usefixtures("short_search")
 class TestBadInput:
     X = bernoulli(60, 5, 2)[0]
 
@@ -367,6 +400,7 @@ class TestBadInput:
             model.predict(frame[list("edcba")])
 
 
+@pytest.mark.usefixtures("short_search")
 class TestColumnsOfPandas:
     """What is missing in any of pandas' types is missing; what is no number and no category is an error."""
 

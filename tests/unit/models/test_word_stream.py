@@ -10,6 +10,7 @@ import pytest
 from odeco.fitting.stream import MomentStream
 from odeco.metrics import match_components
 from odeco.models.topics.moments import choose_word_scale, word_passes
+from odeco.models.topics.policy import POLICY
 from odeco.models.topics.stream import word_plan
 from odeco.models.topics.theorem import topics_at
 from odeco.moments.passes import run_passes
@@ -120,7 +121,8 @@ def test_a_large_tensor_is_decomposed_in_part_and_finished_on_all(sample, monkey
     rng = np.random.default_rng(0)
     source = as_source(sample.counts)
     whole = topics_at(word_moments(source, K, word_scale=0.5, rng=rng).basis, 0.4, rng)
-    monkeypatch.setattr("odeco.models.topics.moments.LARGE_TENSOR", N * K**3 / 4)
+    small = replace(POLICY, large_tensor=N * K**3 / 4)
+    monkeypatch.setattr("odeco.models.topics.moments.POLICY", small)
     part = word_moments(source, K, word_scale=0.5, rng=rng).basis
     assert part.all_triples is not None
     finished = topics_at(part, 0.4, rng)

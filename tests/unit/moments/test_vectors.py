@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from odeco.moments.passes import fill
 from odeco.moments.vectors import (
     ColumnMoments,
     CovarianceProduct,
     FastSecondMoments,
+    Projection,
     VectorMoments,
     leading_directions,
-    project_rows,
-    sum_over,
 )
 from odeco.sources.dense import DenseBatch, as_dense_source
 from tests.oracles.gaussian_mixture import vector_moments
@@ -51,7 +51,7 @@ def test_chunks_merges_and_shifts_change_nothing(rows, basis):
     whole = VectorMoments(basis).update(DenseBatch(rows))
     parts = [VectorMoments(basis).update(DenseBatch(part)) for part in np.array_split(rows, 4)]
     merged = parts[2].merge(parts[0]).merge(parts[3]).merge(parts[1])
-    threads = sum_over(as_dense_source(rows, 7), lambda: VectorMoments(basis))
+    threads = fill(VectorMoments(basis), as_dense_source(rows, 7))
     shifted = VectorMoments(basis, rows.mean(axis=0)).update(DenseBatch(rows))
     for other in (merged, threads, shifted):
         assert other.n == 60
@@ -72,8 +72,9 @@ def test_projected_rows_have_the_same_moments(rows, basis, weighted):
     weights = np.random.default_rng(4).uniform(0.5, 2.0, 60) if weighted else None
     source = as_dense_source(rows, 16, sample_weight=weights)
     mean = np.average(rows, axis=0, weights=weights)
-    found = project_rows(source, 60, basis, mean).moments(basis, mean)
-    expected = VectorMoments(basis, mean).update_all(source)
+    found = Projection(60, basis, mean).update_all(source).moments(basis, mean)
+    expected = VectorMoments(basis, mean, cross=False).update_all(source)
+    assert expected._cross is None  # nor in the sums of a thread
     np.testing.assert_allclose(found.third, expected.third, atol=1e-10)
     np.testing.assert_allclose(found.radial, expected.radial, atol=1e-10)
     np.testing.assert_allclose(found.covariance, expected.covariance, atol=ROUNDING)
@@ -101,15 +102,15 @@ def test_products_with_the_covariance_and_its_leading_directions():
     rows = rng.standard_normal((3000, 40)) * scales @ np.linalg.qr(rng.standard_normal((40, 40)))[0] + 3.0
     weights = rng.uniform(0.5, 1.5, 3000)
     source = as_dense_source(rows, 500, sample_weight=weights)
-    columns = sum_over(source, lambda: ColumnMoments(40, np.zeros(40)))
+    columns = fill(ColumnMoments(40, np.zeros(40)), source)
     covariance = np.cov(rows.T, aweights=weights, bias=True)
     np.testing.assert_allclose(columns.mean, np.average(rows, axis=0, weights=weights), rtol=1e-12)
     np.testing.assert_allclose(columns.variances, np.diag(covariance), rtol=1e-10)
     block = rng.standard_normal((40, 2))
-    product = sum_over(source, lambda: CovarianceProduct(block, columns.mean))
+    product = fill(CovarianceProduct(block, columns.mean), source)
     np.testing.assert_allclose(product.product, covariance @ block, atol=1e-10)
     np.testing.assert_allclose(product.inner, block.T @ covariance @ block, atol=1e-9)
-    fast = sum_over(source, lambda: FastSecondMoments(40, columns.mean))
+    fast = fill(FastSecondMoments(40, columns.mean), source)
     np.testing.assert_allclose(fast.covariance, covariance, atol=1e-5 * covariance.max())  # eps of float32 is 1e-7
     values, directions = leading_directions(source, columns.mean, 3, rng)
     expected, vectors = np.linalg.eigh(covariance)

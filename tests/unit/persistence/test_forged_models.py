@@ -15,6 +15,8 @@ from tests.saved_models import CASES
 
 BY_NAME = {case.name: case for case in CASES}
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 
 def written(model, folder):
     """The contents of a model file: document and arrays, to be changed."""

@@ -13,6 +13,7 @@ from tests.saved_models import CASES, GOLDEN, SavedCase, case_id, differences
 
 FILES = Path(__file__).parents[2] / "data" / "models"
 
+pytestmark = pytest.mark.usefixtures("short_search")
 each_case = pytest.mark.parametrize("case", CASES, ids=case_id)
 each_stream = pytest.mark.parametrize("case", [case for case in CASES if case.streams], ids=case_id)
 

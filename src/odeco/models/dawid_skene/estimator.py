@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
+from odeco.families.counts import CATEGORICAL
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
@@ -28,6 +29,7 @@ from odeco.models.dawid_skene.moments import (
     average_solutions,
     solve_crowd,
 )
+from odeco.models.dawid_skene.policy import POLICY
 from odeco.models.dawid_skene.search import search_further
 from odeco.models.dawid_skene.stream import StreamedVotes, vote_plan
 from odeco.models.lazy import by_rows
@@ -42,6 +44,7 @@ from odeco.refinement.dawid_skene import (
     refine_crowd,
 )
 from odeco.refinement.loop import Trace
+from odeco.refinement.one_step import crowd_step
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import CrowdLabels, name_codes, read_labels
 from odeco.sources.kinds import Checkpointed, OutOfCore, fitted_by
@@ -50,11 +53,7 @@ from odeco.sources.votes import CrowdNames, VoteBatch, VoteSource, joined, open_
 Floats = NDArray[np.float64]
 
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
-# Share of the uniform confusion in the start of EM: workers with few labels come out of the moments too sure.
-_START_SHARE = 0.25
-_MOST_CLASSES = 100  # that are taken for classes without being asked
 _NOT_REFINED: dict[str, Any] = {"objectives": [], "start": "moments", "best_replicated": None}
-_SAME = 1e-3  # nats in all: groupings whose EM ends this close to the best found the same answer
 
 
 class DawidSkene(MixtureEstimator):
@@ -83,8 +82,8 @@ class DawidSkene(MixtureEstimator):
         kept, and `diagnostics_` says what it came from.
     refine : {"auto", "em", "one-step", "least-squares", None}
         "least-squares" fits the moments of the groups, from the theorem's estimate. "auto", "em" go on with EM to
-        convergence, "one-step" with one step of it. None: the theorem alone. Without EM the estimates of all groupings
-        are averaged.
+        convergence, "one-step" takes one scoring step. None: the theorem alone. But for EM the estimates of all
+        groupings are averaged.
     effort : {"auto", "quick", "thorough"}
         How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
         moves the best, "thorough" many.
@@ -260,33 +259,45 @@ class DawidSkene(MixtureEstimator):
 
     def _refine(self, found: Found, rng: np.random.Generator) -> _Refined:
         """EM from the estimate of every grouping and from majority votes, all at once; the best is kept."""
+        if self.refine == "one-step":
+            return self._one_step(found)
         starts = list(found.estimate or ())
         if self.effort != "quick" or not starts:  # votes are one more start of EM, or the only one
-            majority = fill(MajorityVotes(self._shape, found.moments.label_counts, self.smoothing), found.rows)
-            votes = majority.maximized(self.smoothing)[0]
+            votes = self._majority(found)
             starts.append(replace(starts[0], parameters=votes) if starts else CrowdSolution(votes))
-        steps = 1 if self.refine == "one-step" else int(self.max_iter)
-        runs = self._climb(found.rows, [_blurred(start.parameters) for start in starts], steps)
+        runs = self._climb(found.rows, [_blurred(start.parameters) for start in starts])
         weight = found.moments.groupings[0].weight
         objectives = [weight * run.objective for run in runs]
         winner = int(np.argmax(objectives))
-        same = float(np.mean(np.array(objectives) > max(objectives) - _SAME))
+        same = float(np.mean(np.array(objectives) > max(objectives) - POLICY.same))
         name = "moments" if winner < len(found.estimate or ()) else "majority votes"
         details: dict[str, Any] = {"objectives": objectives, "start": name, "best_replicated": same}
         run, further = runs[winner], None
-        if self.effort != "quick" and steps > 1:
+        if self.effort != "quick" and self.max_iter > 1:
             effort = EFFORTS[self.effort]
             further = search_further(found.rows, run.parameters, name, self.smoothing, effort, rng)
         if further is not None:
             details |= further.details()
-            if weight * further.best.value > objectives[winner] + _SAME:
-                run, details["start"] = self._climb(found.rows, [further.best.state], steps)[0], further.best.name
+            if weight * further.best.value > objectives[winner] + POLICY.same:
+                run, details["start"] = self._climb(found.rows, [further.best.state])[0], further.best.name
             else:
                 further = None  # it led nowhere
         return _Refined(run, starts[winner], details, further)
 
-    def _climb(self, crowd: VoteSource, starts: list[CrowdParameters], steps: int) -> list[CrowdRefinement]:
-        return refine_crowd(crowd, starts, smoothing=self.smoothing, max_iter=steps, tol=float(self.tol))
+    def _one_step(self, found: Found) -> _Refined:
+        """One scoring step from the mean of all groupings' estimates."""
+        by_worker, name = found.moments.label_counts.sum(axis=1), "moments" if found.estimate else "majority votes"
+        start = average_solutions(found.estimate, by_worker) if found.estimate else CrowdSolution(self._majority(found))
+        moved, step = crowd_step(found.rows, start.parameters)
+        details = _NOT_REFINED | {"start": name, "step_share": step.share}
+        return _Refined(CrowdRefinement(moved, step.trace), start, details)
+
+    def _majority(self, found: Found) -> CrowdParameters:
+        sums = fill(MajorityVotes(self._shape, found.moments.label_counts, self.smoothing), found.rows)
+        return sums.maximized(self.smoothing)[0]  # type: ignore[no-any-return]
+
+    def _climb(self, crowd: VoteSource, starts: list[CrowdParameters]) -> list[CrowdRefinement]:
+        return refine_crowd(crowd, starts, smoothing=self.smoothing, max_iter=int(self.max_iter), tol=float(self.tol))
 
     def _conclude(self, found: Found, refined: _Refined | None) -> Diagnostics:
         items, by_worker = found.moments.groupings[0], found.moments.label_counts.sum(axis=1)
@@ -306,10 +317,11 @@ class DawidSkene(MixtureEstimator):
         if not n_found:
             advice = [f"the moments could not be used ({found.error}) EM started from majority votes.", *advice]
         if refined is not None:
-            voted = self.effort != "quick"
+            voted = self.effort != "quick" and self.refine != "one-step"
             start = (f"{method} and majority votes" if voted else method) if n_found else "majority votes"
             start = start if refined.further is None else f"{start}, {refined.further}"
-            method = f"{start}, then {self.n_iter_} EM steps"
+            steps = "one scoring step" if self.refine == "one-step" else f"{self.n_iter_} EM steps"
+            method = f"{start}, then {steps}"
         started = _NOT_REFINED if refined is None else refined.details
         return self._describe(best, method, advice, {"refinement": trace, **started, **details})
 
@@ -327,7 +339,7 @@ class DawidSkene(MixtureEstimator):
         self.items_, self.annotators_, self.layout_ = items, crowd.workers, crowd.layout
         self.given_labels_, self.n_features_in_ = crowd.classes, len(crowd.workers)
         k = len(crowd.classes) if self.n_classes is None else int(self.n_classes)
-        if self.n_classes is None and k > _MOST_CLASSES:
+        if self.n_classes is None and k > POLICY.most_classes:
             raise ValueError(
                 f"X has {k} different labels: say n_classes if they are classes, or the layout ({crowd.layout!r} was "
                 "taken) if they are not."
@@ -401,8 +413,7 @@ class DawidSkene(MixtureEstimator):
         return crowd_log_joint(clean, CrowdParameters(self.weights_, self.confusion_))
 
     def _n_parameters(self) -> int:
-        n_workers, k, n_labels = self.confusion_.shape
-        return int(k - 1 + n_workers * k * (n_labels - 1))
+        return CrowdParameters(self.weights_, self.confusion_).n_parameters
 
     @by_rows("class")
     def predict(self, X: Any) -> NDArray[Any]:
@@ -415,10 +426,8 @@ class DawidSkene(MixtureEstimator):
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
         """One label of every annotator for items of the given classes, (n, W)."""
-        cumulative = np.cumsum(self.confusion_, axis=2)[:, labels]  # (W, n, L)
-        draws = rng.random(cumulative.shape[:2])[:, :, None]
-        given = (draws > cumulative[:, :, :-1]).sum(axis=2).T
-        return np.asarray(self.given_labels_[given])
+        given = [CATEGORICAL.draw(confusion, labels, rng) for confusion in self.confusion_]
+        return np.asarray(self.given_labels_[np.stack(given, axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,5 +452,5 @@ def _names(given: ArrayLike | None) -> NDArray[Any] | None:
 
 def _blurred(parameters: CrowdParameters) -> CrowdParameters:
     """Where EM starts: workers with few labels come out of the moments too sure."""
-    even = _START_SHARE / parameters.confusion.shape[2]
-    return CrowdParameters(parameters.weights, (1 - _START_SHARE) * parameters.confusion + even)
+    even = POLICY.start_share / parameters.confusion.shape[2]
+    return CrowdParameters(parameters.weights, (1 - POLICY.start_share) * parameters.confusion + even)

@@ -14,9 +14,9 @@ from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.models.dawid_skene.stream import StreamedVotes
 from odeco.moments.crowd import CrowdMoments
+from odeco.reduction.views import ViewComponents, recover_views
 from odeco.refinement.dawid_skene import CrowdParameters, CrowdSums
 from odeco.sources.votes import VoteBatch
-from odeco.symmetrization import ViewComponents, recover_views
 
 Floats = NDArray[np.float64]
 

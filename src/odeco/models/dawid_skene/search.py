@@ -8,11 +8,9 @@ import numpy as np
 
 from odeco.fitting.candidates import Candidate, Effort, Found, search
 from odeco.models.dawid_skene.landscape import CrowdLandscape
+from odeco.models.dawid_skene.policy import POLICY
 from odeco.refinement.dawid_skene import CrowdParameters
 from odeco.sources.votes import VoteSource
-
-# Items that are searched on, and cells of all votes: where there are more, the first starts are all there is.
-_MOST_ITEMS, _MOST_CELLS = 5_000, 2**24
 
 
 def search_further(
@@ -20,7 +18,7 @@ def search_further(
 ) -> Found[CrowdParameters] | None:
     """The outcomes; None where there is one class, or the items are elsewhere or too many."""
     n_workers, k, n_labels = best.confusion.shape
-    if k == 1 or not 0 < len(crowd.items) <= min(_MOST_ITEMS, _MOST_CELLS // (n_workers * n_labels)):
+    if k == 1 or not 0 < len(crowd.items) <= min(POLICY.most_items, POLICY.most_cells // (n_workers * n_labels)):
         return None
     (batch,) = crowd
     landscape = CrowdLandscape(batch, n_labels, smoothing)

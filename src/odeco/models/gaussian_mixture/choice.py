@@ -9,35 +9,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import Candidate, Effort, Found, search
+from odeco.fitting.candidates import EFFORTS, TIE, TRIAL, Candidate, Found, search
 from odeco.fitting.clusters import cluster_shares
-from odeco.models.gaussian_mixture.data import SPHERICAL, Description, Options
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
-from odeco.models.gaussian_mixture.starts import Start, lifted
+from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, Options
+from odeco.models.gaussian_mixture.policy import POLICY
+from odeco.models.gaussian_mixture.theorem import Start, lifted
 from odeco.moments.vectors import leading_directions
-from odeco.refinement.gaussian_mixture import GaussianParameters, Points
+from odeco.refinement.gaussian_mixture import GaussianParameters, Points, n_parameters, posterior_sums
 from odeco.sources.dense import DenseBatch, as_dense_source
 
 Floats = NDArray[np.float64]
 
-# Rows that candidates are compared on, at least and for each component.
-_ROWS, _ROWS_EACH = 5000, 100
-# Columns beyond which spheres are compared on principal components, and how many of these, at least and per component.
-_MANY_COLUMNS, _COLUMNS, _COLUMNS_EACH = 60, 30, 2
-_BATCH = 2048  # rows that a thread works on at a time
+
+def sample_size(options: Options, dimension: int) -> int:
+    """Rows that candidates are compared on: more where a step on them is cheap."""
+    k = options.n_components
+    per_row = k * dimension * (dimension if options.covariance_type == "full" else 1)
+    return max(POLICY.sample_rows, POLICY.sample_rows_each * k, POLICY.sample_numbers // per_row)
 
 
-def sample_size(n_components: int) -> int:
-    """Rows that candidates are compared on."""
-    return max(_ROWS, _ROWS_EACH * n_components)
+def trial_size(options: Options, dimension: int) -> int:
+    """Rows of a short look at what the theorem's start is worth."""
+    k = options.n_components
+    needed = POLICY.trial_rows_each * n_parameters(options.covariance_type, k, dimension)
+    return min(max(POLICY.trial_rows, needed), sample_size(options, dimension))
 
 
-def is_trusted(start: Start, options: Options, *, small: bool) -> bool:
-    """Whether the theorem's start needs no rival: it is of the model itself, and the data show just k components.
+def is_trusted(start: Start, options: Options, samples: Callable[[], list[Sample]], *, small: bool) -> bool:
+    """Whether the theorem's start needs no rival: the data show just k components, and it is of the model itself.
 
-    On small data a search costs next to nothing.
+    One in ten components may be too light to stand out, or to be read off; then, and as a start of other shapes,
+    spheres must not fall behind clusters in a short look. On small data a search costs next to nothing.
     """
-    return not (small or start.doubtful) and start.suggested == options.n_components
+    k = options.n_components
+    light = k // POLICY.light
+    if small or options.effort == "thorough" or start.shown is None or not k - light <= start.shown <= k:
+        return False
+    if start.doubtful and (start.weak > light or light == 0):
+        return False
+    sure = start.shown == k and not start.doubtful and start.name != "spherical moments"
+    return sure or _beats_clusters(start, k, *samples())
+
+
+def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> bool:
+    """Whether other rows are no likelier under clusters that EM has fitted to a sample than under this start."""
+    rng = np.random.default_rng(0)  # a look at chance that leaves the fit's own alone
+    clusters = [Candidate("", lambda n=n: sample.clusters(n, 0)) for n in (2 * k, k)]  # type: ignore[misc]
+    own = Candidate("", lambda: sample.lower(start.parameters))
+    found = search(sample.landscape, [own, *clusters], k, TRIAL, rng)
+    mine = next(outcome for outcome in found.outcomes if outcome.candidate is own)
+    if mine is found.best:
+        return True
+    own_value, best_value = (others.value(sample.lift(each.state)) for each in (mine, found.best))
+    return own_value > best_value - TIE
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +80,8 @@ class Sample:
         directions, rest = None, None
         if kind in SPHERICAL:
             scales = np.full(1, scales.mean())
-            width = max(_COLUMNS, _COLUMNS_EACH * options.n_components)
-            if d > max(_MANY_COLUMNS, width) and len(rows) > width:
+            width = max(POLICY.principal_columns, POLICY.principal_columns_each * options.n_components)
+            if d > max(POLICY.many_columns, width) and len(rows) > width:
                 directions = leading_directions(as_dense_source([batch]), description.mean, width, rng)[1]
                 projected = rows @ directions
                 rest = np.maximum(np.einsum("ij,ij->i", rows, rows) - np.einsum("ij,ij->i", projected, projected), 0)
@@ -66,8 +91,11 @@ class Sample:
             weighed = rows if batch.weights is None else rows * batch.weights[:, None]
             total = weighed.T @ rows / (len(rows) if batch.weights is None else batch.weights.sum())
         batches = [
-            DenseBatch(rows[low : low + _BATCH], None if batch.weights is None else batch.weights[low : low + _BATCH])
-            for low in range(0, len(rows), _BATCH)
+            DenseBatch(
+                rows[low : low + POLICY.sample_batch],
+                None if batch.weights is None else batch.weights[low : low + POLICY.sample_batch],
+            )
+            for low in range(0, len(rows), POLICY.sample_batch)
         ]
         points = Points(batches, None, np.float64, d, rest, kept={})
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
@@ -84,6 +112,11 @@ class Sample:
             return parameters
         return lifted(parameters, self.directions, parameters.covariance_type)
 
+    def value(self, parameters: GaussianParameters) -> float:
+        """The mean log-likelihood of the rows, under parameters of all columns."""
+        sums = posterior_sums(self.landscape.points, self.lower(parameters))
+        return sums.value / sums.weight
+
     def clusters(self, n_clusters: int, seed: int) -> GaussianParameters:
         """The clusters of k-means, begun by k-means++."""
         land = self.landscape
@@ -95,13 +128,13 @@ def search_start(
     theorem: Start | None,
     larger: Callable[[int], GaussianParameters],
     options: Options,
-    effort: Effort,
     rng: np.random.Generator,
 ) -> Found[GaussianParameters]:
     """The best of the theorem's start, of the theorem's at 2k merged, and of clusters.
 
     ``larger(K)`` is the theorem's estimate of K components of the sample.
     """
+    effort = EFFORTS[options.effort]
     k, seeds = options.n_components, rng.integers(2**31 - 1, size=effort.n_field + 1)
     candidates: list[Candidate[GaussianParameters]] = []
     if theorem is not None:
@@ -118,4 +151,4 @@ def search_start(
 
     candidates.append(Candidate("moments of 2k components, merged", moments))
     candidates += [Candidate("k-means++", lambda seed=int(seed): sample.clusters(k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
-    return search(sample.landscape, candidates, k, effort, rng)
+    return search(sample.landscape, candidates, k, effort, rng, counted=True)

@@ -10,13 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState
+from odeco.diagnostics import Diagnostics, without_moments
+from odeco.families.gaussian import COVARIANCES
 from odeco.fitting.candidates import check_effort
-from odeco.fitting.estimator import vector_chunks
+from odeco.fitting.estimator import Found, vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.models.gaussian_mixture.data import SPHERICAL, Options
-from odeco.models.gaussian_mixture.fit import Fitted, fit_source
-from odeco.models.gaussian_mixture.stream import gaussian_plan, read_stream
+from odeco.models.gaussian_mixture.passes import (
+    SPHERICAL,
+    GaussianMoments,
+    Options,
+    gaussian_passes,
+    gaussian_plan,
+    stream_moments,
+)
+from odeco.models.gaussian_mixture.refine import Refined, describe, refine
+from odeco.models.gaussian_mixture.theorem import Start, estimate, indifferent, stream_advice
 from odeco.models.mixture_base import (
     MixtureEstimator,
     check_choice,
@@ -24,9 +33,10 @@ from odeco.models.mixture_base import (
     check_integer,
     check_number,
 )
+from odeco.moments.passes import Passes
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint, n_parameters
-from odeco.refinement.loop import StoppingRule
-from odeco.sources.dense import DenseBatch
+from odeco.refinement.loop import StoppingRule, Trace
+from odeco.sources.dense import DenseBatch, DenseSource
 from odeco.sources.rows import TableChunk, TablePiece
 from odeco.sources.values import weight_array
 
@@ -89,8 +99,8 @@ class GaussianMixture(MixtureEstimator):
     diagnostics_ : Diagnostics
         ``details``: "noise_variance", "starts" (name and likelihood of each, where several were compared),
         "coherence" (``route="views"``), "refinement" (a trace per stage of EM), "replicated", "spread" and "moves" (see
-        docs/mixtures.md), "moments" (why they gave no start), "step_share" (of a scoring step, 1 unless it had to be
-        shortened).
+        docs/mixtures.md), "searched_rows" (that starts were compared on, of rows elsewhere), "moments" (why they gave
+        none), "step_share" (of a scoring step, 1 unless it had to be shortened).
     n_features_in_ : int
 
     Examples
@@ -148,16 +158,7 @@ class GaussianMixture(MixtureEstimator):
         sample_weight : (n_samples,) array, optional
             A weight of 2 is the same as two equal rows.
         """
-        options = self._options()
-        source = self._open(X, sample_weight)
-        if sample_weight is not None:  # as many rows as their repetitions would be, or as have any weight
-            weights = weight_array(sample_weight)
-            check_enough(max(int(np.count_nonzero(weights)), int(weights.sum())), options.n_components)
-        self._forget_stream()
-        fitted = fit_source(source, options, as_generator(self.random_state))
-        self._keep(fitted)
-        self._finish(fitted.diagnostics)
-        return self
+        return self._fit(X, sample_weight=sample_weight)
 
     @available_if(_keeps_moments)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -168,9 +169,19 @@ class GaussianMixture(MixtureEstimator):
         max(5000, 20 n_features) samples ("diag": 5000). "full" and "tied" have no moment estimate: they get spheres,
         and a warning once the basis is learned.
         """
-        self._options()
-        self._add_chunks(X, sample_weight=sample_weight)
-        return self._read_moments()
+        return self._partial_fit(X, sample_weight=sample_weight)
+
+    # The parts of the flow.
+
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> DenseSource:
+        source: DenseSource = super()._open(X, sample_weight)
+        if sample_weight is not None:  # as many rows as their repetitions would be, or as have any weight
+            weights = weight_array(sample_weight)
+            check_enough(max(int(np.count_nonzero(weights)), int(weights.sum())), self.n_components)
+        if not source.holds_rows and self.n_components > 1 and (self.route == "views" or self.refine == "one-step"):
+            asked = "route='views'" if self.route == "views" else "refine='one-step'"
+            raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
+        return source
 
     def _chunks(
         self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None
@@ -182,13 +193,47 @@ class GaussianMixture(MixtureEstimator):
     def _plan(self) -> StreamPlan[Any, Any]:
         return gaussian_plan(self.n_features_in_, self._options())
 
-    def _read_moments(self) -> Self:
-        """The estimate of all rows that the stream has seen."""
-        options, rng = self._options(), as_generator(self.random_state)
-        fitted, warn = read_stream(self._stream, self._plan(), options, rng)
-        self._keep(fitted)
-        self._finish(fitted.diagnostics, warn=warn)
-        return self
+    def _passes(self, source: DenseSource, rng: np.random.Generator) -> Passes[GaussianMoments]:
+        return gaussian_passes(source, self._options(), rng)
+
+    def _stream_moments(self, kept: None, rng: np.random.Generator) -> GaussianMoments:
+        return stream_moments(self._stream, self._plan(), self._options(), rng)
+
+    def _warns(self) -> bool:
+        """Not as long as rows are held: more of them will come."""
+        return self._stream.started and getattr(self._stream.sums, "distinct", None) is None
+
+    def _theorem(self, moments: GaussianMoments, rng: np.random.Generator) -> Start:
+        return estimate(moments, self._options(), rng)
+
+    def _refine(self, found: Found, rng: np.random.Generator) -> Refined | None:
+        if self.n_components == 1:
+            return None
+        return refine(found.rows, found.moments, found.estimate, found.error, self._options(), rng)
+
+    def _conclude(self, found: Found, refined: Refined | None) -> Diagnostics:
+        done = Refined(found.estimate.parameters, found.estimate) if refined is None else refined
+        self._learn(done.parameters.shifted(found.moments.mean), done.traces)
+        advice = stream_advice(found.moments, self.covariance_type) if found.rows is None else ()
+        return describe(found.moments, done, self._options(), advice)
+
+    def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
+        """Components that differ in nothing, until the stream has enough samples."""
+        if self._warns():
+            return super()._wait(found, rng)
+        k, moments = self.n_components, found.moments
+        self._learn(indifferent(moments.mean, moments.variance, k, self.covariance_type), ())
+        return without_moments(k, "waiting for more samples", (str(found.error),), {})
+
+    def _learn(self, parameters: GaussianParameters, traces: tuple[Trace, ...]) -> None:
+        parameters = parameters.ordered()
+        self.weights_, self.means_, self.covariances_ = parameters.weights, parameters.means, parameters.covariances
+        self.n_iter_ = sum(trace.n_iter for trace in traces)
+        self.converged_ = all(trace.converged for trace in traces[-1:])
+        self.lower_bound_ = float(traces[-1].values[-1]) if traces else float("nan")
+
+    def _check_options(self) -> None:
+        self._options()
 
     def _options(self) -> Options:
         check_integer("n_components", self.n_components)
@@ -222,12 +267,7 @@ class GaussianMixture(MixtureEstimator):
             float(self.variance_floor),
         )
 
-    def _keep(self, fitted: Fitted) -> None:
-        parameters, traces = fitted.parameters, fitted.traces
-        self.weights_, self.means_, self.covariances_ = parameters.weights, parameters.means, parameters.covariances
-        self.n_iter_ = sum(trace.n_iter for trace in traces)
-        self.converged_ = all(trace.converged for trace in traces[-1:])
-        self.lower_bound_ = float(traces[-1].values[-1]) if traces else float("nan")
+    # What the shell of the mixtures asks for.
 
     def _log_joint(self, clean: Any) -> Floats:
         check_is_fitted(self)
@@ -238,20 +278,7 @@ class GaussianMixture(MixtureEstimator):
         return log_joint(points, parameters)
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-        noise = rng.standard_normal((labels.size, self.n_features_in_))
-        if self.covariance_type in ("full", "tied"):
-            factors = np.linalg.cholesky(self.covariances_)
-            if self.covariance_type == "tied":
-                return np.asarray(self.means_[labels] + noise @ factors.T)
-            for j, factor in enumerate(factors):
-                noise[labels == j] = noise[labels == j] @ factor.T
-            return np.asarray(self.means_[labels] + noise)
-        roots = np.sqrt(self.covariances_)
-        if self.covariance_type == "spherical":
-            roots = roots[labels, None]
-        elif self.covariance_type == "diag":
-            roots = roots[labels]
-        return np.asarray(self.means_[labels] + roots * noise)
+        return COVARIANCES[self.covariance_type].draw(self.means_, self.covariances_, labels, rng)
 
     def _n_parameters(self) -> int:
         return n_parameters(self.covariance_type, *self.means_.shape)

@@ -1,9 +1,7 @@
 """Theorems 3.2 and 3.3 read backwards, in affine form: from moments of projected rows to a mixture of spheres.
 
-About the mean, the covariance is that of the means, of rank k - 1, plus the average variance times the identity.
-Whiten those k - 1 dimensions and append a constant 1: with a_i the whitened means, the vectors sqrt(w_i) (a_i, 1) are
-orthonormal, and the third moment of (a_h, 1), noise taken out, is a tensor whose eigenvectors they are. Weights are the
-squares of last coordinates. The means need not be linearly independent, only span k - 1 dimensions about their mean.
+About the mean, the covariance is that of the means, of rank k - 1, plus the average variance times the identity. With
+the noise taken out, the moments of the means are left, and `odeco.reduction.affine` does the rest.
 """
 
 from __future__ import annotations
@@ -16,18 +14,14 @@ from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer, run_decomposer
 from odeco.exceptions import MomentError
+from odeco.models.gaussian_mixture.policy import POLICY
+from odeco.reduction.affine import affine_tensor, read_affine, upright_vectors
 from odeco.tensors import ExplicitTensor
 
 if TYPE_CHECKING:
     from odeco.decomposition import Decomposition
 
 Floats = NDArray[np.float64]
-
-# Variances that leave this range about their average are sampling error and are put back.
-_VARIANCE_RANGE = (0.05, 20.0)
-# Eigenvalue times last coordinate is 1; sampling brought it down to 0.6 where a component was found, and below 0.25
-# where none was. Such a component is given this share of the average weight.
-_CONSISTENT, _LEFT_WEIGHT = 0.4, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,57 +111,45 @@ def spherical_estimate(
     roots = np.sqrt(signal)
     # M1 = sum_i w_i sigma_i^2 a_i; by Theorem 3.2 it vanishes about the mean where all variances are equal.
     spread = np.zeros(k - 1) if tied else variance_moment(moments) / roots
-    tensor = affine_tensor(moments.third, signal, spread)
+    tensor = affine_tensor(whitened_third(moments.third, signal, spread))
     found = run_decomposer(method, ExplicitTensor(tensor), k, rng)
-    vectors = found.eigenvectors * np.where(found.eigenvectors[-1] < 0, -1.0, 1.0)
+    vectors = upright_vectors(found.eigenvectors)
     spreads = vectors.T @ np.append(spread, noise)
     if pure:
         return _read_off(vectors, spreads, roots, found)
     # The eigenvalue is one over the last coordinate. Where the tensor says otherwise, the vector is only what the
     # others left over: its direction still helps, its length does not.
-    weak = found.eigenvalues * vectors[-1] < _CONSISTENT
-    last = np.where(weak, np.sqrt(_LEFT_WEIGHT / k), vectors[-1])
+    weak = found.eigenvalues * vectors[-1] < POLICY.consistent
+    last = np.where(weak, np.sqrt(POLICY.left_weight / k), vectors[-1])
     weights = last**2 / np.sum(last**2)
     means = (vectors[:-1] / last).T * roots
     variances = np.where(weak, noise, spreads / last)
-    low, high = (bound * noise for bound in _VARIANCE_RANGE)
+    low, high = (bound * noise for bound in POLICY.variance_range)
     clipped = int(np.count_nonzero((variances < low) | (variances > high)))
     return SphericalEstimate(weights, means, np.clip(variances, low, high), found, clipped, weak)
 
 
 def _read_off(vectors: Floats, spreads: Floats, roots: Floats, found: Decomposition) -> SphericalEstimate:
     """Weights, means and variances as the eigenvectors have them."""
-    last = vectors[-1]
-    if not (last > 0).all() or not (spreads > 0).all():
+    weights, means = read_affine(vectors)
+    if not (spreads > 0).all():
         raise MomentError(
-            f"component {int(np.argmin(np.minimum(last, spreads)))} of the moments has no weight or no positive "
-            "variance. Use more samples, fewer components, or a refinement, which starts from less."
+            f"component {int(np.argmin(spreads))} of the moments has no positive variance. Use more samples, fewer "
+            "components, or a refinement, which starts from less."
         )
-    nothing = np.zeros(last.size, dtype=bool)
-    return SphericalEstimate(last**2, (vectors[:-1] / last).T * roots, spreads / last, found, 0, nothing)
+    nothing = np.zeros(weights.size, dtype=bool)
+    return SphericalEstimate(weights, means * roots, spreads / vectors[-1], found, 0, nothing)
 
 
-def affine_tensor(third: Floats, signal: Floats, spread: Floats) -> Floats:
-    """``sum_i w_i (a_i, 1)^(x3)``, (k, k, k): whitened third moments less the noise's, bordered by what is known.
+def whitened_third(third: Floats, signal: Floats, spread: Floats) -> Floats:
+    """``sum_i w_i a_i^(x3)``, (k - 1, k - 1, k - 1): whitened third moments less the noise's.
 
-    ``E[z z z] = sum_i w_i (a_i a_i a_i + [3] sigma_i^2 a_i (x) C)``, C the inverse of the whitened eigenvalues; the
-    mean of a_h is 0 and its covariance the identity.
+    ``E[z z z] = sum_i w_i (a_i a_i a_i + [3] sigma_i^2 a_i (x) C)``, C the inverse of the whitened eigenvalues.
     """
-    r = signal.size
     roots = np.sqrt(signal)
     whitened = third / np.multiply.outer(roots, np.outer(roots, roots))
     noise = np.multiply.outer(spread, np.diag(1 / signal))
-    core = whitened - noise - noise.transpose(1, 0, 2) - noise.transpose(1, 2, 0)
-    tensor = np.zeros((r + 1,) * 3)
-    # The same entry in every order of its indices, to the last bit.
-    tensor[:r, :r, :r] = sum(core.transpose(axes) for axes in _ORDERS) / 6
-    identity = np.eye(r)
-    tensor[r, :r, :r] = tensor[:r, r, :r] = tensor[:r, :r, r] = identity
-    tensor[r, r, r] = 1.0
-    return tensor
-
-
-_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+    return np.asarray(whitened - noise - noise.transpose(1, 0, 2) - noise.transpose(1, 2, 0))
 
 
 def variance_moment(moments: SphericalMoments) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -14,48 +15,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
-from odeco.diagnostics import Diagnostics, warn_all
-from odeco.exceptions import MomentError
+from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import check_effort
-from odeco.fitting.estimator import MomentEstimator
+from odeco.fitting.estimator import Found, MomentEstimator
+from odeco.fitting.options import check_choice, check_integer, check_number
+from odeco.models.hmm.chain_theorem import Estimate, Parameters, stationary_distribution
 from odeco.models.hmm.remote import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
+from odeco.models.hmm.search import Starts, best_start
+from odeco.moments.passes import run_passes
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.expectation_sums import recursions_of
 from odeco.refinement.forward_backward import ForwardBackward
 from odeco.refinement.hmm import Smoothing, baum_welch
-from odeco.refinement.loop import Refined, StopReason, Trace
+from odeco.refinement.loop import StopReason, Trace
 from odeco.refinement.viterbi import best_path
-from odeco.sources.chains import Chains, Extent
+from odeco.sources.chains import Chains
 from odeco.sources.kinds import fitted_by
-from odeco.sources.sequences import Joined, Sequences, join_sequences
+from odeco.sources.sequences import Extent, Joined, Sequences, join_sequences
 
 Floats = NDArray[np.float64]
-Parameters = HMMParameters[Any]
 Algorithm = Literal["viterbi", "map"]
 
-THEOREM = "moments (Proposition 3.4)"  # the estimate of refine=None
-
-
-@dataclass(frozen=True, eq=False)
-class MomentReport:
-    """What the moments of a fit say of themselves; see `odeco.diagnostics.Diagnostics`.
-
-    `method` names the estimate, or the start that won; `refined_on` the steps that Baum-Welch saw, where these are not
-    all. `n_early` is what Baum-Welch on parts of the data has cost, in passes over all of them.
-    """
-
-    spectrum: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    gap: float = float("nan")
-    condition: float = float("nan")
-    residual: float = float("nan")
-    clipped_mass: float = 0.0
-    suggested_components: int | None = None
-    method: str = ""
-    refined_on: str = ""
-    n_passes: int = 2
-    n_early: int = 0
-    advice: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+_NOT_REFINED = Trace((), 0, StopReason.NOT_WATCHED)
 
 
 @dataclass(frozen=True)
@@ -111,16 +92,12 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         """Set what a fit learns of the observations' form."""
 
     @abstractmethod
-    def _theorem(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
-        """What Proposition 3.4 alone gives, and what to say of it; MomentError where the data do not determine it."""
+    def _read_sums(self, sums: Any, kept: Sequences, rng: np.random.Generator) -> Any:
+        """The moments of a stream of more steps than are kept, in the form in which `_passes` returns them."""
 
     @abstractmethod
-    def _start(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
-        """Where Baum-Welch starts: the best of several candidates, and what to say of it."""
-
-    @abstractmethod
-    def _one_state(self, data: Chains, rng: np.random.Generator) -> tuple[Parameters, MomentReport]:
-        """The fit of one state."""
+    def _starts(self, found: Found, rng: np.random.Generator) -> Starts:
+        """Where Baum-Welch may start, for more than one state."""
 
     @abstractmethod
     def _emission(self) -> Emission:
@@ -161,107 +138,98 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         source = open_source(fitted_by(self, X), lengths, sequence_weight)
         return source.prepare(travelling(self)._look, make_encode)
 
-    def _fit_rows(self, source: Chains, rng: np.random.Generator) -> Self:
-        """The theorem's estimate, or Baum-Welch from the best start."""
-        if self.refine is None:
-            self._adopt(*self._theorem(source, rng), source)
-            return self
-        start, report = self._start(source, rng)
-        return self._refined(source, start, report)
-
-    def _refined(self, data: Chains, start: Parameters, report: MomentReport) -> Self:
-        passes = max(self.max_iter - report.n_early, 1)
-        refined = baum_welch(data, start, smoothing=self._chain_smoothing(), max_iter=passes, tol=self.tol)
-        self._adopt(refined.state, report, data, refined)
-        return self
+    def _refine(self, found: Found, rng: np.random.Generator) -> Estimate | None:
+        """Baum-Welch from the best start; of one state there is nothing to look for."""
+        start: Estimate = found.estimate
+        if self.n_components > 1:
+            start = best_start(self, found, rng)
+        passes = max(self.max_iter - start.report.details.get("early_passes", 0), 1)
+        smoothing = self._chain_smoothing()
+        refined = baum_welch(found.rows, start.parameters, smoothing=smoothing, max_iter=passes, tol=self.tol)
+        return Estimate(refined.state, start.report, refined.trace)
 
     def _chain_smoothing(self) -> Smoothing:
         return Smoothing(0.0, self.smoothing)
 
     def _check_options(self) -> None:
-        if (
-            isinstance(self.n_components, bool)
-            or not isinstance(self.n_components, (int, np.integer))
-            or self.n_components < 1
-        ):
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
-        if self.refine not in (None, "auto", "baum-welch"):
-            raise ValueError(f"refine must be None, 'auto' or 'baum-welch', got {self.refine!r}.")
+        super()._check_options()
+        check_integer("n_components", self.n_components)
+        check_choice("refine", self.refine, ("auto", "baum-welch", None))
         check_effort(self.effort)
-        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
-        if self.refine is not None and not (whole and self.max_iter >= 1):
-            raise ValueError(
-                f"max_iter must be an integer of at least 1, got {self.max_iter!r}; use refine=None for moments alone."
-            )
-        self._decomposer()
-        if not 0 <= self.tol < np.inf:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
-        if not 0 <= self.smoothing < np.inf:
-            raise ValueError(f"smoothing must be 0 or a positive number, got {self.smoothing!r}.")
+        if self.refine is not None:
+            check_integer("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_number("smoothing", self.smoothing)
 
-    def _adopt(
-        self, parameters: Parameters, report: MomentReport, data: Chains, refined: Refined[Parameters] | None = None
-    ) -> None:
-        """Set everything that a fit learns, states in order of their stationary probability."""
-        order = np.argsort(-stationary_distribution(parameters.transmat), kind="stable")
-        parameters = parameters.permute(order)
-        self.startprob_, self.transmat_ = parameters.startprob, parameters.transmat
-        self._set_emission(parameters.emission)
-        trace = refined.trace if refined else Trace((), 0, StopReason.NOT_WATCHED)
-        total = data.total_weight
-        self.monitor_ = ConvergenceMonitor(
-            [float(value * total) for value in trace.values], trace.n_iter, trace.converged, self.tol, self.max_iter
-        )
-        self.n_iter_ = trace.n_iter
+    def _conclude(self, found: Found, refined: Estimate | None) -> Diagnostics:
+        done: Estimate = found.estimate if refined is None else refined
+        report, trace, kept = done.report, done.trace or _NOT_REFINED, ""
+        if self._is_beyond_kept():
+            report = self._of_stream(report, found.rows, refined=refined is not None)
+            kept = f" on the first {len(found.rows):,} steps, which are kept"
+        passes = f", then {trace.n_iter} Baum-Welch passes{kept}" if done.trace else ""
+        self._learn(done.parameters, trace, found.rows.total_weight)
         unfinished = trace.reason is StopReason.MAX_ITER and trace.n_iter > 1 and self.tol > 0  # else they were wanted
         advice = (f"Baum-Welch has not converged: {StopReason.MAX_ITER.value}",) if unfinished else ()
-        passes = f", then {trace.n_iter} Baum-Welch passes{report.refined_on}" if refined else ""
-        self.diagnostics_ = warn_all(
-            Diagnostics(
-                n_components=self.n_components,
-                spectrum=report.spectrum,
-                gap=report.gap,
-                condition=report.condition,
-                residual=report.residual,
-                clipped_mass=report.clipped_mass,
-                suggested_components=report.suggested_components,
-                method=report.method + passes,
-                n_passes=report.n_passes,
-                advice=report.advice + advice,
-                details={"refinement": trace, "early_passes": report.n_early, **report.details},
-            ),
+        return replace(
+            report,
+            method=report.method + passes,
+            advice=(*report.advice, *self._advice_on(done.parameters.emission), *advice),
+            details={"refinement": trace, "early_passes": 0, **report.details},
         )
 
-    def _partial_fit(self, X: Any, **given: Any) -> Self:
-        self._check_options()
-        refuse_elsewhere(X, "partial_fit")
-        self._add_chunks(X, **given)
-        try:
-            return self._read_moments()
-        except MomentError as error:
-            if self.refine is not None:
-                raise
-            return self._wait_for_more(str(error))
+    def _learn(self, parameters: Parameters, trace: Trace, weight: float) -> None:
+        """Set everything that a fit learns, states in order of their stationary probability."""
+        parameters = parameters.permute(np.argsort(-stationary_distribution(parameters.transmat), kind="stable"))
+        self.startprob_, self.transmat_ = parameters.startprob, parameters.transmat
+        self._set_emission(parameters.emission)
+        history = [float(value * weight) for value in trace.values]
+        self.monitor_ = ConvergenceMonitor(history, trace.n_iter, trace.converged, self.tol, self.max_iter)
+        self.n_iter_ = trace.n_iter
 
-    def _wait_for_more(self, error: str) -> Self:
+    def _advice_on(self, emission: Any) -> tuple[str, ...]:
+        """What the fitted emissions themselves call for."""
+        return ()
+
+    def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
         """States that differ in nothing, until the stream has enough steps for the theorem."""
-        kept, k = self._kept_steps(), self.n_components
-        text = f"the {self._stream.n:,} steps so far do not determine the states ({error}) Add more steps."
-        emission = self._one_state(kept, as_generator(self._stream.seed))[0].emission.permute(
-            np.zeros(k, dtype=np.intp)
-        )
+        k, alone = self.n_components, copy(self)
+        alone.n_components = 1
+        one: Estimate = alone._theorem(run_passes(alone._passes(found.rows, rng), found.rows), rng)
+        emission = one.parameters.emission.permute(np.zeros(k, dtype=np.intp))
         alike = HMMParameters(np.full(k, 1.0 / k), np.full((k, k), 1.0 / k), emission)
-        self._adopt(alike, MomentReport(method="waiting for more steps", advice=(text,)), kept)
-        return self
+        self._learn(alike, _NOT_REFINED, found.rows.total_weight)
+        text = f"the {self._stream.n:,} steps so far do not determine the states ({found.error}) Add more steps."
+        return without_moments(k, "waiting for more steps", (text,), {})
+
+    # Streams: the first steps are kept
 
     def _chunks(self, X: Any, *, reset: bool, lengths: Any = None, sequence_weight: Any = None) -> Iterator[Sequences]:
+        refuse_elsewhere(X, "partial_fit")
         yield self._encode(X, lengths, sequence_weight, reset=reset)
 
-    def _kept_steps(self) -> Sequences:
+    def _kept_rows(self) -> Sequences:
         """The first steps of the stream: all there are, or those that its basis was learned from."""
         first = self._stream.first if self._stream.started else self._stream.held(self._plan())
         assert isinstance(first, Sequences)
         return first
+
+    def _is_beyond_kept(self) -> bool:
+        """Whether the fit is that of a stream of more steps than are kept."""
+        return hasattr(self, "_stream") and self._stream.started
+
+    def _stream_moments(self, kept: Sequences, rng: np.random.Generator) -> Any:
+        """While all steps are kept, what `fit` would have; then those of everything."""
+        if not self._stream.started:
+            return run_passes(self._passes(kept, rng), kept)
+        return self._read_sums(self._stream.read(self._plan()), kept, rng)
+
+    def _of_stream(self, report: Diagnostics, kept: Sequences, *, refined: bool) -> Diagnostics:
+        """The report on a fit of more steps than are kept: which of them it comes from."""
+        return replace(report, method=f"{report.method}, of all {self._stream.n:,} steps")
+
+    def _warns(self) -> bool:
+        return True
 
     def _parameters(self) -> Parameters:
         check_is_fitted(self, "transmat_")
@@ -360,20 +328,3 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
         """Bayesian information criterion: lower is better; counts the steps of all sequences."""
         value, n_steps = self._likelihood(X, lengths)
         return -2 * value + self._parameters().n_parameters * float(np.log(n_steps))
-
-
-def stationary_distribution(transmat: ArrayLike) -> Floats:
-    """The w with ``w = w @ transmat`` that a chain with equally likely first states tends to, on average.
-
-    One eigenvalue problem would do for an irreducible chain. Chains with absorbing or periodic parts have several
-    answers, or eigenvalues of modulus 1 besides it: repeated squaring of the lazy chain (T + I) / 2 settles on one.
-    """
-    chain = (np.asarray(transmat, dtype=np.float64) + np.eye(len(np.asarray(transmat)))) / 2
-    for _ in range(60):
-        squared = chain @ chain
-        squared /= squared.sum(axis=1, keepdims=True)
-        if np.abs(squared - chain).max() < 1e-15:
-            break
-        chain = squared
-    weights = np.maximum(chain.mean(axis=0), 0.0)
-    return np.asarray(weights / weights.sum())

@@ -94,7 +94,7 @@ _FEATURES: Mapping[str, Stored] = {
         shapes("pairs: FeaturePairs d f, triples: list of FeatureTriples d f, advice: list of text"),
     ),
     "StreamedFeatures": Stored(
-        "odeco.models.hmm.stream:StreamedFeatures",
+        "odeco.models.hmm.starts:StreamedFeatures",
         "d",
         shapes("found: FeatureMoments d, triples: list of FeatureTriples d f"),
     ),

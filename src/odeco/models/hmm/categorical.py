@@ -9,30 +9,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from odeco._random import RandomState, as_generator
+from odeco._random import RandomState
+from odeco.diagnostics import Diagnostics
+from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.stream import StreamPlan
-from odeco.models.hmm.base import HiddenMarkovModel, MomentReport
-from odeco.models.hmm.search import best_start, effort_of
+from odeco.models.hmm.base import HiddenMarkovModel
+from odeco.models.hmm.chain_theorem import Estimate
+from odeco.models.hmm.policy import POLICY
+from odeco.models.hmm.search import Starts, effort_of
 from odeco.models.hmm.stream import StreamedSymbols, symbol_plan
-from odeco.models.hmm.symbol_starts import (
-    moment_starts,
-    most_likely,
-    one_state,
-    symbol_starts,
-    symbol_theorem,
-    theorem_estimate,
-)
-from odeco.moments.sequences import SymbolPairs
+from odeco.models.hmm.symbol_moments import SymbolSums, symbol_passes, symbol_theorem
+from odeco.models.hmm.symbol_starts import SymbolStarts, most_likely
+from odeco.moments.passes import Passes
 from odeco.refinement.categorical_emission import CategoricalEmission
-from odeco.sources.chains import Chains, Extent
-from odeco.sources.sequences import Joined, Sequences, as_symbols
+from odeco.sources.chains import Chains
+from odeco.sources.sequences import Extent, Joined, Sequences, as_symbols
 
 Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 18  # symbols looked at at a time
-# A larger alphabet than both of these is a mistake unless `n_features` says so: what symbols cost (300 steps, k = 2:
-# 1 s for every 10,000) they then cost without occurring.
-_SYMBOLS, _SYMBOLS_PER_STEP = 10_000, 10
 
 
 class CategoricalHMM(HiddenMarkovModel):
@@ -146,36 +141,44 @@ class CategoricalHMM(HiddenMarkovModel):
     def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
         return symbol_plan(self.n_symbols_, self.n_components)
 
-    def _read_moments(self) -> Self:
-        """The fit to the first steps while there are no more; then what the moments of all of them give."""
-        stream = self._stream
-        if not stream.started:
-            return self._fit_rows(self._kept_steps(), as_generator(stream.seed))
-        kept = self._kept_steps()
-        found, report = self._from_sums(stream.read(self._plan()), kept)
-        report = replace(report, method=f"{report.method}, of all {stream.n:,} steps")
-        if self.refine is not None and self.n_components > 1:
-            text = (
-                f"{stream.n:,} steps came, of which partial_fit keeps {len(kept):,}: the result is a moment estimate "
-                "of all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None for the "
-                "paper's estimate."
-            )
-            method = f"{report.method}, most likely on the {len(kept):,} kept, not refined"
-            report = replace(report, method=method, advice=(*report.advice, text))
-        self._adopt(found, report, kept)
-        return self
+    def _passes(self, source: Chains, rng: np.random.Generator) -> Passes[SymbolSums]:
+        return symbol_passes(self.n_symbols_, self.n_components, rng, windows=self.refine is not None)
 
-    def _from_sums(self, sums: StreamedSymbols, kept: Sequences) -> tuple[Any, MomentReport]:
-        """The theorem's estimate, or the start that is most likely on the steps kept."""
-        k, rng, method = self.n_components, np.random.default_rng(self._stream.seed), self._decomposer()
-        if k == 1:
-            return one_state(sums.pairs, self.smoothing)
-        moments = sums.read(k, rng)
-        if self.refine is None:
-            return theorem_estimate(moments, k, smoothing=self.smoothing, method=method, rng=rng)
-        candidates, report = moment_starts(moments, k, self.smoothing, rng, method)
-        name, best = most_likely(candidates, kept)
-        return best, replace(report, method=name)
+    def _read_sums(self, sums: StreamedSymbols, kept: Sequences, rng: np.random.Generator) -> SymbolSums:
+        return sums.read(self.n_components, rng)
+
+    def _theorem(self, moments: SymbolSums, rng: np.random.Generator) -> Estimate:
+        method = self._decomposer()
+        return symbol_theorem(moments, self.n_components, smoothing=self.smoothing, method=method, rng=rng)
+
+    def _starts(self, found: Found, rng: np.random.Generator) -> Starts:
+        return self._candidates(rng).of(found, self.n_components, effort_of(self).n_field)
+
+    def _candidates(self, rng: np.random.Generator) -> SymbolStarts:
+        return SymbolStarts(self.n_symbols_, self.smoothing, self._decomposer(), rng)
+
+    def _refine(self, found: Found, rng: np.random.Generator) -> Estimate | None:
+        """Of a stream that is longer than what is kept, the start that is most likely on that, as it is."""
+        if not self._is_beyond_kept():
+            return super()._refine(found, rng)
+        moments = None if found.moments is None else found.moments.moments
+        if moments is None:
+            return MomentEstimator._refine(self, found, rng)  # type: ignore[no-any-return]
+        candidates, report = self._candidates(rng).of_moments(moments, self.n_components)
+        name, best = most_likely(candidates, found.rows)
+        return Estimate(best, replace(report, method=name))
+
+    def _of_stream(self, report: Diagnostics, kept: Sequences, *, refined: bool) -> Diagnostics:
+        report = super()._of_stream(report, kept, refined=refined)
+        if not refined:
+            return report
+        text = (
+            f"{self._stream.n:,} steps came, of which partial_fit keeps {len(kept):,}: the result is a moment estimate "
+            "of all of them, without Baum-Welch. Call fit where they fit in memory, or set refine=None for the "
+            "paper's estimate."
+        )
+        method = f"{report.method}, most likely on the {len(kept):,} kept, not refined"
+        return replace(report, method=method, advice=(*report.advice, text))
 
     @classmethod
     def from_hmmlearn(cls, peer: Any) -> Self:
@@ -195,21 +198,6 @@ class CategoricalHMM(HiddenMarkovModel):
         peer.startprob_, peer.transmat_ = parameters.startprob, parameters.transmat
         peer.emissionprob_ = np.asarray(self.emissionprob_)
         return peer
-
-    def _theorem(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
-        d, k = self.n_symbols_, self.n_components
-        return symbol_theorem(data, d, k, smoothing=self.smoothing, method=self._decomposer(), rng=rng)
-
-    def _one_state(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
-        return one_state(SymbolPairs(self.n_symbols_).update(data), self.smoothing)
-
-    def _start(self, data: Chains, rng: np.random.Generator) -> tuple[Any, MomentReport]:
-        d, k = self.n_symbols_, self.n_components
-        if k == 1:
-            return self._one_state(data, rng)
-        n_field, method = effort_of(self).n_field, self._decomposer()
-        starts = symbol_starts(data, d, k, smoothing=self.smoothing, rng=rng, method=method, n_field=n_field)
-        return best_start(self, data, starts, rng)
 
     def _emission(self) -> CategoricalEmission:
         return CategoricalEmission(np.asarray(self.emissionprob_, dtype=np.float64), self.smoothing)
@@ -239,7 +227,7 @@ def _alphabet(largest: int, given: int | None, n_steps: int) -> int:
     if largest < 0:
         raise ValueError("X holds no symbol: every observation is missing.")
     if given is None:
-        if largest >= max(_SYMBOLS, _SYMBOLS_PER_STEP * n_steps):
+        if largest >= max(POLICY.symbols, POLICY.symbols_per_step * n_steps):
             raise ValueError(
                 f"X holds the symbol {largest} in {n_steps} steps: of the symbols up to it few occur, and all would be "
                 "kept. Number those that occur 0, 1, 2, ... (np.unique(X, return_inverse=True)), or give n_features."

@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from odeco.models.hmm.policy import POLICY
 
-_COMBINATIONS = 30  # random ones whose eigenvectors are tried
-_SWEEPS = 60  # of alternating least squares: k^4 each
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,12 @@ class Chain:
 
 
 def recover_chain(
-    pairs: Floats, triples: Floats, rng: np.random.Generator, *, ridge: float = 0.05, damping: float = 1e-3
+    pairs: Floats,
+    triples: Floats,
+    rng: np.random.Generator,
+    *,
+    ridge: float = POLICY.common_ridges[0],
+    damping: float = POLICY.damping,
 ) -> Chain:
     """Conditional means and transitions from E[z1 (x) z2] (k, k) and E[z1 (x) z2 (x) z3] (k, k, k).
 
@@ -78,7 +82,7 @@ def _common_eigenvectors(pairs: Floats, triples: Floats, rng: np.random.Generato
 def joint_eigenvectors(family: Floats, rng: np.random.Generator) -> Floats:
     """Columns (k, k) that make a family of matrices (m, k, k) most nearly diagonal, of those that combinations have."""
     best, least = np.eye(family.shape[1]), np.inf
-    for coefficients in rng.standard_normal((_COMBINATIONS, len(family))):
+    for coefficients in rng.standard_normal((POLICY.combinations, len(family))):
         candidate = _real_eigenvectors(np.tensordot(coefficients, family, 1))
         if np.linalg.cond(candidate) > 1e10:
             continue
@@ -102,7 +106,7 @@ def _fit_factors(triples: Floats, vectors: Floats, damping: float) -> tuple[Floa
     slices = np.linalg.solve(vectors, unfolded[1]).reshape(k, k, k)  # a1_h (x) a3_h
     left, values, right = np.linalg.svd(slices)
     factors = [left[:, :, 0].T * values[:, 0], vectors, right[:, 0].T]
-    for _ in range(_SWEEPS):
+    for _ in range(POLICY.sweeps):
         for axis in (1, 2, 0):
             others = [_unit(factors[i]) for i in range(3) if i != axis]
             gram = (others[0].T @ others[0]) * (others[1].T @ others[1])

@@ -11,19 +11,17 @@ from numpy.typing import NDArray
 
 from odeco._random import RandomState
 from odeco.exceptions import MomentError
+from odeco.families.gaussian import floored
 from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
+from odeco.models.hmm.policy import POLICY
 from odeco.models.hmm.starts import within_deviations
 from odeco.moments.sequence_features import FeatureBasis
-from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission, floored
+from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission
 from odeco.sources.scale import check_columns
 
 Floats = NDArray[np.float64]
-
-_FARTHEST = 3.5  # deviations of the data: means of a start are not trusted beyond
-_START_VARIANCES = (0.1, 4.0)  # of a start, in units of the data's
-_DRIFT_FLOOR = 1.01  # a variance within 1 % of the floor counts as on it
 
 
 class GaussianHMM(FeatureHMM):
@@ -216,8 +214,8 @@ class GaussianHMM(FeatureHMM):
         """Means and covariances from E[y | h] and E[y y' | h], y the standard coordinates of the features."""
         features, d = basis.features, template.means.shape[1]
         conditional = basis.mean + (basis.lift @ chain.vectors[1:]).T
-        y = np.clip(conditional[:, :d], -_FARTHEST, _FARTHEST)
-        variances = np.clip(conditional[:, d : 2 * d] - y**2, *_START_VARIANCES)
+        y = np.clip(conditional[:, :d], -POLICY.farthest, POLICY.farthest)
+        variances = np.clip(conditional[:, d : 2 * d] - y**2, *POLICY.start_variances)
         back = np.linalg.inv(features.axes)
         means = features.center + y @ back
         if self.covariance_type == "diag":
@@ -228,7 +226,7 @@ class GaussianHMM(FeatureHMM):
         first, second = features.products.T
         crossed = conditional[:, 2 * d : 2 * d + len(first)] - y[:, first] * y[:, second]
         matrices[:, first, second] = matrices[:, second, first] = crossed
-        lifted = back.T @ floored(matrices, np.full(d, _START_VARIANCES[0])) @ back
+        lifted = back.T @ floored(matrices, np.full(d, POLICY.start_variances[0])) @ back
         if self.covariance_type == "tied":
             lifted = np.einsum("j,jab->ab", chain.joint.sum(axis=1), lifted)
         return replace(template, means=means, covars=lifted)
@@ -246,7 +244,7 @@ class GaussianHMM(FeatureHMM):
         return states @ self.means_
 
     def _advice_on(self, emission: GaussianEmission) -> tuple[str, ...]:
-        on_floor = emission.on_floor(_DRIFT_FLOOR)
+        on_floor = emission.on_floor(POLICY.near_floor)
         if not on_floor.any():
             return ()
         return (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import xlogy
 
-from odeco.fitting.candidates import Landscape, cheapest_pairs, halves, merging, pair_costs
+from odeco.fitting.landscape import Landscape, cheapest_pairs, halves, merging, pair_costs
 from odeco.refinement.emissions import HMMParameters
 from odeco.refinement.expectation_sums import Recursions, recursions_of
 from odeco.refinement.forward_backward import Expectations, ForwardBackward
@@ -33,6 +33,8 @@ class ChainLandscape(Landscape[Parameters]):
 
     data: Chains = field(repr=False)
     smoothing: Smoothing
+    stands_for: float | None = None
+    """Steps that these are a sample of, where it is one: how many there are is counted for all of them."""
 
     @cached_property
     def recursions(self) -> Recursions:
@@ -57,7 +59,7 @@ class ChainLandscape(Landscape[Parameters]):
 
     @property
     def weight(self) -> float:
-        return self.data.total_weight
+        return self.data.total_weight if self.stands_for is None else self.stands_for
 
     def n_parameters(self, state: Parameters) -> int:
         return state.n_parameters

@@ -14,14 +14,12 @@ from odeco.exceptions import MomentError
 from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
+from odeco.models.hmm.policy import POLICY
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_poisson import PoissonEmission
-from odeco.sources.chains import BATCH_STEPS
-from odeco.sources.sequences import Sequences
+from odeco.sources.sequences import BATCH_STEPS, Sequences
 
 Floats = NDArray[np.float64]
-
-_LEAST_START = 0.02  # of the mean of its column: the least rate of a start
 
 
 class PoissonHMM(FeatureHMM):
@@ -129,15 +127,16 @@ class PoissonHMM(FeatureHMM):
                 found = values[block][broken][0]
                 raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
 
-    def _packed(self, values: Floats, offsets: NDArray[np.int64], weights: Floats | None) -> Sequences:
+    def _packed(self, data: Sequences) -> Sequences:
         """Of single counts that are small each distinct one is kept once."""
+        values = data.values
         n_counts = 1 + int(np.nan_to_num(np.fmax.reduce(values, axis=None)))
         if values.shape[1] > 1 or 4 * n_counts > len(values):
-            return Sequences(values, None, offsets, weights)
+            return data
         codes = np.empty(len(values), dtype=np.min_scalar_type(n_counts))
         for block in _blocks(len(values)):
             codes[block] = np.where(np.isnan(values[block, 0]), n_counts, values[block, 0])
-        return Sequences(np.append(np.arange(n_counts), np.nan)[:, None], codes, offsets, weights)
+        return replace(data, values=np.append(np.arange(n_counts), np.nan)[:, None], codes=codes)
 
     def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
         mean = np.nanmean(values, axis=0)
@@ -158,7 +157,9 @@ class PoissonHMM(FeatureHMM):
         d = template.rates.shape[1]
         y = (basis.mean + (basis.lift @ chain.vectors[1:]).T)[:, :d]
         rates = basis.features.center + y / np.diagonal(basis.features.axes)
-        return replace(template, rates=np.maximum(rates, np.maximum(_LEAST_START * template.rates, template.floor)))
+        return replace(
+            template, rates=np.maximum(rates, np.maximum(POLICY.least_rate * template.rates, template.floor))
+        )
 
     def _emission(self) -> PoissonEmission:
         return PoissonEmission(np.maximum(np.asarray(self.lambdas_, dtype=np.float64), 1e-300))

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.models.hmm.base import MomentReport
+from odeco.diagnostics import Diagnostics, without_moments
+from odeco.models.hmm.chain_theorem import report_on, transitions_of
 from odeco.models.hmm.feature_chain import Chain, recover_chain
+from odeco.models.hmm.policy import POLICY
+from odeco.models.hmm.search import spread
 from odeco.moments.base import Additive
+from odeco.moments.passes import Passes
 from odeco.moments.sequence_features import (
     FeatureBasis,
     FeatureMap,
@@ -25,21 +28,14 @@ from odeco.moments.sequence_features import (
     learn_map,
     update_triples,
 )
-from odeco.refinement.emissions import Emission, HMMParameters
-from odeco.sources.chains import BATCH_STEPS, Chains, ChainSource, Extent
-from odeco.sources.sequences import Sequences, cut_offsets, spread_steps
+from odeco.refinement.emissions import Emission, HMMParameters, Statistics
+from odeco.refinement.forward_backward import ForwardBackward
+from odeco.sources.chains import Chains
+from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
 
-_BASIS_WORK = 5e8  # multiplications spent on finding the basis; the triples on it use every step
-_LEAST_VARIANCES = (1e-2, 1e-4)  # of each basis: less noise; or small differences between columns that go together
-_RIDGES = (0.05, 0.2)
-SAMPLE_STEPS = 20_000  # on which candidates are compared
-_LEAST_WITHIN = 1e-10  # of a column's deviation: less is rounding of repeated values
-_CLUSTER_ROWS = 5_000
-_CLUSTER_ROUNDS = 12
 CLUSTERS, ROWS, COMMON = "k-means", "random observations", "common eigenvectors of moments"  # what starts are called
-_STICKY = 0.02  # of each row of transitions is spread evenly: Baum-Welch never revives a zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +58,7 @@ def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Fl
     Of all steps, or of those from low to high: what is made here is as large as what is asked for.
     """
     high = len(data) if high is None else high
-    values = values_of(data, low, high)
+    values = data.observations(low, high)
     linked = np.zeros(len(values), dtype=bool)
     linked[: min(high, len(data) - 1) - low] = data.first(low + 1, min(high + 1, len(data))) == 0
     weights = np.ones(len(values)) if data.weights is None else data.step_weights(low, high)
@@ -72,54 +68,30 @@ def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Fl
     return values, linked, weights
 
 
-def values_of(data: Sequences, low: int = 0, high: int | None = None) -> Floats:
-    """Observations of all steps, or of those from low to high."""
-    values = data.values[low:high] if data.codes is None else data.values[data.codes[low:high]]
-    return np.asarray(values, dtype=np.float64)
-
-
-def extent_of(data: Chains) -> Extent:
-    """How much there is, and the bounds of each column."""
-    if isinstance(data, ChainSource):
-        return data.extent
-    parts = range(0, len(data), BATCH_STEPS)
-    inside = [np.array([0, min(BATCH_STEPS, len(data) - low)]) for low in parts]
-    found = [Extent.of(values_of(data, low, low + cut[1]), cut, None) for low, cut in zip(parts, inside, strict=True)]
-    return replace(reduce(Extent.merge, found), n_sequences=data.n_sequences, weight=data.total_weight)
-
-
-def sample_of(data: Chains, n_steps: int) -> Sequences:
-    """Whole sequences, or windows of long ones, spread evenly over the data: at most about `n_steps`."""
-    if isinstance(data, ChainSource):
-        return data.sample(n_steps)
-    if len(data) <= n_steps:
-        return data
-    steps = spread_steps(len(data), n_steps)
-    offsets, weights = cut_offsets(data.offsets, data.weights, steps)
-    if data.codes is None:
-        return Sequences(data.values[steps], None, offsets, weights)
-    return Sequences(data.values, data.codes[steps], offsets, weights)
-
-
-def feature_moments(data: Chains, n_components: int, *, correlated: bool) -> FeatureMoments:
-    """Pass 1 on a sample finds the map and the bases; pass 2 over everything takes the triples."""
+def feature_passes(data: Chains, n_components: int, *, correlated: bool) -> Passes[FeatureMoments]:
+    """A sample finds the map and the bases; a pass over everything takes the triples."""
     moments = feature_bases(data, n_components, correlated=correlated)
-    if moments.triples:
-        moments = replace(moments, triples=TripleSums(moments.triples).update(data).triples)
-    if moments.triples and not moments.triples[0].triple_weight > 0:
+    if not moments.triples:
+        return moments
+    sums: StreamedFeatures = yield StreamedFeatures(moments)
+    if not sums.triples[0].triple_weight > 0:
         text = "no three steps follow each other with observations: the third moments are empty."
         return replace(moments, triples=(), advice=(text,))
-    return moments
+    return sums.read()
 
 
-class TripleSums(Additive):
-    """Triples on several bases, of which the features are computed once, as one sum."""
+class StreamedFeatures(Additive):
+    """Triples on several bases, of which the features are computed once, as one sum; `found` says what else a sample
+    showed.
+    """
 
     _sums: ClassVar[tuple[str, ...]] = ("parts",)
+    _on: ClassVar[tuple[str, ...]] = ("found",)
     _names = (*FeatureTriples.names, "n")
 
-    def __init__(self, triples: tuple[FeatureTriples, ...]) -> None:
-        self.triples = triples
+    def __init__(self, found: FeatureMoments) -> None:
+        self.triples = tuple(FeatureTriples(triples.basis) for triples in found.triples)
+        self.found = replace(found, triples=self.triples)
 
     @property
     def parts(self) -> list[list[Any]]:
@@ -132,27 +104,55 @@ class TripleSums(Additive):
             for name, value in zip(self._names, values, strict=True):
                 setattr(sums, name, value)
 
-    def update(self, batch: Chains) -> Self:
-        """Add whole sequences; returns the sums."""
-        if isinstance(batch, ChainSource):
-            return self.update_all(batch)
+    def update(self, batch: Sequences) -> Self:
+        """Add whole sequences; returns self."""
         update_triples(self.triples, len(batch), lambda block: steps_of(batch, block.start, block.stop))
         return self
+
+    def merge(self, other: Self) -> Self:
+        for triples, more in zip(self.triples, other.triples, strict=True):
+            triples.merge(more)
+        return self
+
+    def read(self) -> FeatureMoments:
+        """The moments of all steps."""
+        return replace(self.found, triples=self.triples)
+
+
+class OneState(Additive):
+    """What a single state emits: the statistics of all observations."""
+
+    _sums: ClassVar[tuple[str, ...]] = ("statistics",)
+
+    def __init__(self, emission: Emission, n_features: int) -> None:
+        self.alone = HMMParameters(np.ones(1), np.ones((1, 1)), emission)
+        nothing = np.full((1, n_features), np.nan)  # an observation that is missing, and does not count
+        self.statistics: Statistics = emission.statistics(nothing, np.zeros((1, 1)))
+
+    def update(self, batch: Sequences) -> Self:
+        """Add whole sequences; returns self."""
+        more = ForwardBackward(batch).expectations(self.alone).emission
+        self.statistics = tuple(old + new for old, new in zip(self.statistics, more, strict=True))
+        return self
+
+    def read(self) -> HMMParameters[Any]:
+        """The state that has emitted all of them."""
+        return replace(self.alone, emission=self.alone.emission.maximize(self.statistics))
 
 
 def feature_bases(data: Chains, n_components: int, *, correlated: bool) -> FeatureMoments:
     """The map and the bases that a sample of the data suggests, with empty triples."""
-    head = steps_of(sample_of(data, 8 * SAMPLE_STEPS))
+    head = steps_of(data.sample(POLICY.learned_from * POLICY.sample_steps))
     features = learn_map(head[0], correlated=correlated)
     pairs = FeaturePairs(features)
-    head = steps_of(sample_of(data, int(max(_BASIS_WORK / pairs.total.size**2, SAMPLE_STEPS))))
+    head = steps_of(data.sample(int(max(POLICY.basis_work / pairs.total.size**2, POLICY.sample_steps))))
     pairs.update(*head)
     if not pairs.pair_weight > 0:
         text = "no two steps follow each other with observations: the moments say nothing of transitions."
         return FeatureMoments(pairs, (), (text,))
     bases = [
         pairs.basis(n_components, columns, least_variance=least)
-        for columns, least in zip(column_sets(features, pairs.total.size), _LEAST_VARIANCES, strict=True)
+        for columns, least in zip(column_sets(features, pairs.total.size), POLICY.least_variances, strict=True)
     ]
     largest = max(basis.size for basis in bases)
     if largest < n_components:
@@ -177,7 +177,7 @@ def recovered_chains(moments: FeatureMoments, rng: np.random.Generator) -> list[
     """Common eigenvectors on each basis, with less and with more of a ridge."""
     out = []
     for triples in moments.triples:
-        for ridge in _RIDGES:
+        for ridge in POLICY.common_ridges:
             with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the other candidates stand
                 out.append((recover_chain(*triples.read(), rng, ridge=ridge), triples.basis))
     return out
@@ -185,14 +185,17 @@ def recovered_chains(moments: FeatureMoments, rng: np.random.Generator) -> list[
 
 def describe(
     moments: FeatureMoments, n_components: int, *, residual: float, clipped_mass: float, warn: bool
-) -> MomentReport:
+) -> Diagnostics:
     """What the moments say of themselves; with `warn` also where they are too weak to stand alone."""
     if not moments.triples:
         lacking, *more = moments.advice
-        return MomentReport(advice=(f"{lacking} The fit starts from clusters of the observations instead.", *more))
+        lacking = f"{lacking} The fit starts from clusters of the observations instead."
+        return without_moments(n_components, "", (lacking, *more), {})
     spectrum = np.concatenate([[1.0], moments.spectrum])
     k, size = n_components, moments.spectrum.size
-    noise = (1 + np.sqrt(0.5)) * np.sqrt(size / moments.pairs.pair_weight)  # largest singular value of noise alone
+    noise = float(
+        (1 + np.sqrt(0.5)) * np.sqrt(size / moments.pairs.pair_weight)
+    )  # largest singular value of noise alone
     supported = int(np.count_nonzero(spectrum > noise))
     advice = moments.advice
     if warn and supported < k:
@@ -201,35 +204,22 @@ def describe(
             f"({noise:.2g}): the moments alone support about {supported} states. Use refine='auto', more data or fewer "
             "states.",
         )
-    return MomentReport(
-        spectrum=spectrum,
-        gap=float(1 - spectrum[k] / spectrum[k - 1]) if spectrum.size > k else 1.0,
-        condition=float(spectrum[0] / max(spectrum[k - 1], 1e-300)),
-        residual=residual,
-        clipped_mass=clipped_mass,
-        suggested_components=supported,
-        advice=advice,
-        details={"noise": float(noise)},
-    )
+    return report_on(k, spectrum, noise, residual=residual, clipped_mass=clipped_mass, advice=advice)
 
 
 def parameters_of(chain: Chain, emission: Emission) -> HMMParameters[Any]:
     """Start and transitions of the joint distribution of two states."""
-    k = len(chain.joint)
-    rows = chain.joint.sum(axis=1, keepdims=True)
-    transmat = np.where(rows > 0, chain.joint / np.where(rows > 0, rows, 1.0), 1.0 / k)
-    return spread(HMMParameters(rows[:, 0] / rows.sum(), transmat, emission))
-
-
-def spread(parameters: HMMParameters[Any]) -> HMMParameters[Any]:
-    """A little of each row for every state: a start for Baum-Welch, which never revives a zero."""
-    k = parameters.n_components
-    start = (1 - _STICKY) * parameters.startprob + _STICKY / k
-    return replace(parameters, startprob=start, transmat=(1 - _STICKY) * parameters.transmat + _STICKY / k)
+    weights = chain.joint.sum(axis=1)
+    found = HMMParameters(weights / weights.sum(), transitions_of(chain.joint), emission)
+    return spread(found, POLICY.spread)
 
 
 def cluster_start(
-    sample: Sequences, n_components: int, like: Emission, rng: np.random.Generator, n_rounds: int = _CLUSTER_ROUNDS
+    sample: Sequences,
+    n_components: int,
+    like: Emission,
+    rng: np.random.Generator,
+    n_rounds: int = POLICY.cluster_rounds,
 ) -> HMMParameters[Any]:
     """Clusters of the observations as states, transitions as counted between them."""
     values, linked, weights = steps_of(sample)
@@ -241,7 +231,7 @@ def cluster_start(
 
 def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
     """Deviation of each column within a typical cluster: the unit of a state, however far apart states are."""
-    some = values[rng.choice(len(values), min(len(values), _CLUSTER_ROWS), replace=False)]
+    some = values[rng.choice(len(values), min(len(values), POLICY.cluster_rows), replace=False)]
     center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     # A constant column has no unit of its own; its rounding must not become one.
     spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
@@ -249,12 +239,14 @@ def within_deviations(values: Floats, n_components: int, rng: np.random.Generato
     labels = clusters(standard, n_components, rng) if n_components > 1 else np.zeros(len(some), dtype=np.intp)
     inside = [standard[labels == j].std(axis=0) for j in np.unique(labels)]
     typical = np.median(inside, axis=0)
-    return np.asarray(spread * np.where(typical > _LEAST_WITHIN, typical, 1.0))
+    return np.asarray(spread * np.where(typical > POLICY.least_within, typical, 1.0))
 
 
-def clusters(points: Floats, k: int, rng: np.random.Generator, n_rounds: int = _CLUSTER_ROUNDS) -> NDArray[np.intp]:
+def clusters(
+    points: Floats, k: int, rng: np.random.Generator, n_rounds: int = POLICY.cluster_rounds
+) -> NDArray[np.intp]:
     """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
-    some = points[rng.choice(len(points), min(len(points), _CLUSTER_ROWS), replace=False)]
+    some = points[rng.choice(len(points), min(len(points), POLICY.cluster_rows), replace=False)]
     centres = some[[int(rng.integers(len(some)))]]
     distance = np.full(len(some), np.inf)
     for _ in range(k - 1):

@@ -5,25 +5,22 @@ The first steps stay: as long as there are no more the result is that of `fit`, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
-from odeco.models.hmm.starts import FeatureMoments, TripleSums, feature_bases
+from odeco.models.hmm.policy import POLICY
+from odeco.models.hmm.starts import StreamedFeatures, feature_bases
 from odeco.models.hmm.symbol_chain import SymbolBasis, symbol_basis
-from odeco.models.hmm.symbol_starts import SymbolMoments
+from odeco.models.hmm.symbol_moments import SymbolMoments, SymbolSums
 from odeco.moments.base import Together
-from odeco.moments.sequence_features import FeatureTriples
 from odeco.moments.sequences import SymbolPairs, SymbolTriples
 from odeco.sources.rows import SEQUENCES
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
-
-HEAD_STEPS = 50_000
 
 
 class StreamedSymbols(Together):
@@ -40,34 +37,18 @@ class StreamedSymbols(Together):
         """(s, r)"""
         return self.triples.basis
 
-    def read(self, n_components: int, rng: np.random.Generator) -> SymbolMoments:
+    def read(self, n_components: int, rng: np.random.Generator) -> SymbolSums:
         """Pairs of everything, and the triples on the part of the basis that these pairs show best."""
+        if n_components == 1 or self.pairs.n_seen < n_components:
+            return SymbolSums(self.pairs)
         best = symbol_basis(self.pairs, n_components, rng)
         # Coefficients of the best directions on the wide basis, in the metric of the frequencies.
         scaled = np.sqrt(self.pairs.frequencies)[:, None]
         coefficients = np.linalg.lstsq(scaled * self.basis, scaled * best.vectors, rcond=None)[0]
         coefficients[:, 0] = np.eye(len(coefficients))[0]
         core = np.einsum("abc,ai,bj,cl->ijl", self.triples.core, *([coefficients] * 3), optimize=True)
-        return SymbolMoments(self.pairs, SymbolBasis(self.basis @ coefficients, best.spectrum, best.noise), core)
-
-
-class StreamedFeatures(TripleSums):
-    """Triples on bases that were found in the first steps; `found` says what else was found there."""
-
-    _on: ClassVar[tuple[str, ...]] = ("found",)
-
-    def __init__(self, found: FeatureMoments) -> None:
-        super().__init__(tuple(FeatureTriples(triples.basis) for triples in found.triples))
-        self.found = replace(found, triples=self.triples)
-
-    def merge(self, other: Self) -> Self:
-        for triples, more in zip(self.triples, other.triples, strict=True):
-            triples.merge(more)
-        return self
-
-    def read(self) -> FeatureMoments:
-        """The moments of all steps."""
-        return replace(self.found, triples=self.triples)
+        basis = SymbolBasis(self.basis @ coefficients, best.spectrum, best.noise)
+        return SymbolSums(self.pairs, SymbolMoments(self.pairs, basis, core))
 
 
 def symbol_plan(n_symbols: int, n_components: int) -> StreamPlan[Sequences, StreamedSymbols]:
@@ -77,7 +58,7 @@ def symbol_plan(n_symbols: int, n_components: int) -> StreamPlan[Sequences, Stre
         found = symbol_basis(SymbolPairs(n_symbols).update(first), 2 * n_components, rng)
         return StreamedSymbols(found.vectors)
 
-    return StreamPlan(SEQUENCES, HEAD_STEPS, learn, block=None, keep_first=True)
+    return StreamPlan(SEQUENCES, POLICY.head_steps, learn, block=None, keep_first=True)
 
 
 def feature_plan(n_components: int, *, correlated: bool) -> StreamPlan[Sequences, StreamedFeatures]:
@@ -86,4 +67,4 @@ def feature_plan(n_components: int, *, correlated: bool) -> StreamPlan[Sequences
     def learn(first: Sequences, rng: np.random.Generator) -> StreamedFeatures:
         return StreamedFeatures(feature_bases(first, n_components, correlated=correlated))
 
-    return StreamPlan(SEQUENCES, HEAD_STEPS, learn, block=None, keep_first=True)
+    return StreamPlan(SEQUENCES, POLICY.head_steps, learn, block=None, keep_first=True)

@@ -22,15 +22,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
+from odeco.models.hmm.policy import POLICY
 from odeco.moments.sequences import SymbolPairs
 from odeco.tensors import ExplicitTensor, multilinear, symmetrize
 
 Floats = NDArray[np.float64]
-
-_SLACK = 10  # directions beyond those asked for, while the basis is sought
-_BASIS_STEPS = 6
-_LEAST_WEIGHT = 1e-4
-_FLOOR = 1e-3  # share of the frequencies below which no estimated probability starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +63,9 @@ def symbol_basis(pairs: SymbolPairs, n_directions: int, rng: np.random.Generator
         out += scale[:, None] * (joint.T @ (scale[:, None] * _without(roots, there)))
         return _without(roots, out) / 2
 
-    width = min(n_directions - 1 + _SLACK, max(int(np.count_nonzero(frequencies)) - 1, 0))
+    width = min(n_directions - 1 + POLICY.basis_slack, max(int(np.count_nonzero(frequencies)) - 1, 0))
     block = np.linalg.qr(_without(roots, rng.standard_normal((d, width))))[0]
-    for _ in range(_BASIS_STEPS if width else 0):
+    for _ in range(POLICY.basis_steps if width else 0):
         block = np.linalg.qr(apply(block))[0]
     values, rotation = np.linalg.eigh(block.T @ apply(block)) if width else (np.empty(0), np.empty((0, 0)))
     spectrum = np.sqrt(np.maximum(values[::-1], 0.0))
@@ -142,7 +138,7 @@ def _read_back(second: Floats, scaled: Floats, found: Decomposition, floor: floa
     """Proposition 3.4 backwards from ``sqrt(w) E[y3|h]``, whose first entry is sqrt(w)."""
     roots = np.where(np.abs(scaled[0]) < 1e-2, 1e-2, scaled[0])
     future = scaled / roots
-    weights = np.maximum(roots**2, _LEAST_WEIGHT)
+    weights = np.maximum(roots**2, POLICY.least_state)
     weights = weights / weights.sum()
     means = second @ np.linalg.pinv(future, rcond=1e-3).T / weights  # E[y1 y2'] = (A diag w) E[y3|h]'
     transitions = np.linalg.pinv(means, rcond=1e-3) @ future  # the paper's T: columns
@@ -164,7 +160,7 @@ def emissions_from_pairs(pairs: SymbolPairs, basis: SymbolBasis, means: Floats, 
     seen = np.concatenate([(joint.T @ vectors).T, (joint @ vectors).T])
     ridge = 1e-3 * np.trace(design.T @ design) / k
     rows = np.linalg.solve(design.T @ design + ridge * np.eye(k), design.T @ seen + ridge * frequencies)
-    rows = np.maximum(rows, _FLOOR * frequencies)
+    rows = np.maximum(rows, POLICY.least_share * frequencies)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 

@@ -18,34 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.models.hmm.base import stationary_distribution
+from odeco.models.hmm.chain_theorem import stationary_distribution
 from odeco.models.hmm.feature_chain import joint_eigenvectors
+from odeco.models.hmm.policy import POLICY
+from odeco.models.topics.theorem import to_simplex
 from odeco.moments.base import Additive
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
-from odeco.sources.chains import Chains, ChainSource
+from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
-
-_MOST_WINDOWS = 256
-_RIDGE = 0.01
-_FLOOR = 1e-2  # of the uniform distribution in what is estimated: Baum-Welch never revives a zero
 
 
 def window_length(n_symbols: int, k: int) -> int:
     """Symbols per window so that there are twice as many windows as states."""
     length = int(np.ceil(np.log(2 * k) / np.log(n_symbols))) if n_symbols > 1 else 0
-    if length == 0 or n_symbols**length > _MOST_WINDOWS:
+    if length == 0 or n_symbols**length > POLICY.most_windows:
         raise MomentError(f"{n_symbols} different symbols cannot tell {k} states apart, nor can short windows of them.")
     return length
 
 
 def window_start(
-    data: Chains, n_symbols: int, k: int, smoothing: float, rng: np.random.Generator
+    windows: WindowCounts, k: int, smoothing: float, rng: np.random.Generator
 ) -> HMMParameters[CategoricalEmission]:
     """The model that windows of symbols show."""
-    length = window_length(n_symbols, k)
-    counts = WindowCounts(n_symbols, length).update(data).counts
+    n_symbols, length, counts = windows.n_symbols, windows.length, windows.counts
     total = counts.sum()
     if not total > 0:
         raise MomentError(f"no {2 * length + 1} consecutive symbols were given, as windows need.")
@@ -55,13 +52,13 @@ def window_start(
     u, values, vt = np.linalg.svd(scaled.sum(axis=0))
     if np.count_nonzero(values > 1e-12 * values[0]) < k:
         raise MomentError(f"windows of {length} symbols show {np.count_nonzero(values > 1e-12)} states, not {k}.")
-    inverse = values[:k] / (values[:k] ** 2 + (_RIDGE * values[1]) ** 2)
+    inverse = values[:k] / (values[:k] ** 2 + (POLICY.window_ridge * values[1]) ** 2)
     core = u[:, :k].T @ scaled @ vt[:k].T  # (d, k, k), its sum over symbols diagonal
     vectors = joint_eigenvectors(core * inverse, rng)
     solved = np.linalg.solve(vectors, core * inverse)
     emissions = _simplex(np.einsum("ahi,ih->ha", solved, vectors))
     after = np.linalg.solve(vectors, np.diag(values[:k])) @ vt[:k] / np.where(scale[1] > 0, scale[1], 1.0)
-    after = _simplex(after * np.where(after.sum(axis=1, keepdims=True) < 0, -1.0, 1.0))
+    after = _simplex(after)
     transmat = _transitions(emissions, after, n_symbols)
     return HMMParameters(stationary_distribution(transmat), transmat, CategoricalEmission(emissions, smoothing))
 
@@ -75,10 +72,8 @@ class WindowCounts(Additive):
         self.n_symbols, self.length = n_symbols, length
         self.counts = np.zeros((n_symbols, n_symbols**length, n_symbols**length))
 
-    def update(self, data: Chains) -> Self:
+    def update(self, data: Sequences) -> Self:
         """Add whole sequences; returns self."""
-        if isinstance(data, ChainSource):
-            return self.update_all(data)
         assert data.codes is not None
         n_symbols, length = self.n_symbols, self.length
         reach, block = 2 * length, 1 << 18
@@ -106,7 +101,5 @@ def _transitions(emissions: Floats, after: Floats, n_symbols: int) -> Floats:
 
 
 def _simplex(rows: Floats) -> Floats:
-    rows = np.maximum(rows, 0.0)
-    totals = rows.sum(axis=1, keepdims=True)
-    rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), 1.0 / rows.shape[1])
-    return np.asarray((1 - _FLOOR) * rows + _FLOOR / rows.shape[1])
+    floor = POLICY.window_floor
+    return np.asarray((1 - floor) * to_simplex(rows)[0] + floor / rows.shape[1])

@@ -10,31 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
+from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Task
 from odeco.models.ica.whitening import Whitening, choose_whitening
 from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
 from odeco.moments.passes import Passes
-from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, first_rows
+from odeco.sources.dense import DenseBatch, DenseSource, first_rows
 from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 
 Floats = NDArray[np.float64]
-
-# Up to this dimension the k^4 / 24 distinct entries are cheaper to form once than to contract with again and again.
-_EXPLICIT_LIMIT = 24
-# Largest dimension of moments that are kept of a stream: 2,145^2 sums.
-_STREAM_LIMIT = 64
-# Dimension of those moments where there are more channels.
-_STREAM_DIMENSION = 32
-# From here on products of whitened samples are formed in single precision and summed in double: their rounding, about
-# 1e-6, is far below the sampling error n^(-1/2).
-_SINGLE_SAMPLES = 20_000
-# Stretches of time whose covariances are compared, and the samples needed for it.
-_STRETCHES = 100
-_LEAST_SAMPLES = 10_000
-# Whitened samples are kept up to this size.
-_MOST_BYTES = 2**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +62,7 @@ def channel_passes(source: DenseSource, n_components: int | None, noise: str, ex
     precision = float(np.finfo(source.dtype).eps)
     k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision, exact)
     matrix = np.asarray(whitening.whitener.matrix, dtype=np.float64)
-    tensor, rows, weights = yield from _second_pass(second.n, mean, matrix, isinstance(source, OutOfCoreRows))
+    tensor, rows, weights = yield from _second_pass(second.n, mean, matrix, not source.holds_rows)
     factor = 1.0
     if rows is not None:
         advice += _outlier_advice(rows, weights)
@@ -91,14 +77,14 @@ def _second_pass(
 ) -> Passes[tuple[SymmetricTensor, NDArray[np.floating] | None, Floats | None]]:
     """The cumulant of whitened samples, explicit while it is small; the samples (r, n) if they fit; their weights."""
     r = matrix.shape[1]
-    if out_of_core or 4 * n * r > _MOST_BYTES:
-        if r > _STREAM_LIMIT:
-            raise ValueError(f"{r} components of {n} samples need too much memory: use at most {_STREAM_LIMIT}.")
+    if out_of_core or 4 * n * r > POLICY.most_bytes:
+        if r > POLICY.stream_limit:
+            raise ValueError(f"{r} components of {n} samples need too much memory: use at most {POLICY.stream_limit}.")
         fourth = yield FourthMoments(matrix, mean)
         return ExplicitTensor(fourth.cumulant()), None, None
     kept = yield WhitenedRows(n, mean, matrix)
     rows, given = kept.rows, kept.weights
-    if r <= _EXPLICIT_LIMIT:
+    if r <= POLICY.explicit_limit:
         return ExplicitTensor(centred_cumulant(rows, given)), rows, given
     return CumulantTensor(rows, given), rows, given
 
@@ -107,7 +93,7 @@ class WhitenedRows:
     """All samples in white coordinates, in their order: asked for only where they may be kept."""
 
     def __init__(self, n: int, mean: Floats, matrix: Floats) -> None:
-        self.rows = np.empty((matrix.shape[1], n), dtype=np.float32 if n >= _SINGLE_SAMPLES else np.float64)
+        self.rows = np.empty((matrix.shape[1], n), dtype=np.float32 if n >= POLICY.single_samples else np.float64)
         self.weights: Floats | None = None
         self._mean, self._matrix = mean, matrix
 
@@ -169,10 +155,10 @@ def dependence(rows: NDArray[np.floating]) -> float:
     be for independent samples, is the factor by which all sampling variances grow. (Not measured for few samples.)
     """
     k, n = rows.shape
-    length = n // _STRETCHES
-    if k == 1 or n < _LEAST_SAMPLES:
+    length = n // POLICY.stretches
+    if k == 1 or n < POLICY.least_samples:
         return 1.0
-    stretches = [rows[:, low : low + length] for low in range(0, length * _STRETCHES, length)]
+    stretches = [rows[:, low : low + length] for low in range(0, length * POLICY.stretches, length)]
     covariances = np.array([part @ part.T for part in stretches], dtype=np.float64) / length
     squares = rows[:, :: max(length // 100, 1)] ** 2
     off = ~np.eye(k, dtype=bool)
@@ -186,7 +172,7 @@ def has_memory(rows: NDArray[np.floating], weights: Floats | None) -> bool:
 
     Equal neighbours are one sample given twice, and samples of weight 0 are not there.
     """
-    part = rows[:, : min(rows.shape[1], _LEAST_SAMPLES)].astype(np.float64)
+    part = rows[:, : min(rows.shape[1], POLICY.least_samples)].astype(np.float64)
     if weights is not None:
         part = part[:, weights[: part.shape[1]] > 0]
     part = part[:, np.append(True, (part[:, 1:] != part[:, :-1]).any(axis=0))]
@@ -232,9 +218,11 @@ def channel_plan(n_features: int, n_components: int | None) -> StreamPlan[DenseB
     """How samples of channels are taken in chunks: the first tell where moments are taken about and, for more than 32
     channels, the principal directions in which they are taken.
     """
-    dimension = min(n_features, max(n_components or 0, _STREAM_DIMENSION))
-    if dimension > _STREAM_LIMIT:
-        raise ValueError(f"partial_fit takes at most {_STREAM_LIMIT} components, got n_components={n_components}.")
+    dimension = min(n_features, max(n_components or 0, POLICY.stream_dimension))
+    if dimension > POLICY.stream_limit:
+        raise ValueError(
+            f"partial_fit takes at most {POLICY.stream_limit} components, got n_components={n_components}."
+        )
 
     def learn(first: DenseBatch, rng: np.random.Generator) -> StreamedChannels:
         rows = np.asarray(first.rows, dtype=np.float64)

@@ -19,6 +19,7 @@ from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.fitting.stream import StreamPlan
 from odeco.kernels.threads import single_threaded_blas
 from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
+from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Solution, solve
 from odeco.models.lazy import by_rows
 from odeco.moments.passes import Passes
@@ -31,7 +32,6 @@ Floats = NDArray[np.float64]
 _REFINE = ("auto", "least-squares", "likelihood", None)
 _NOISE = ("auto", "isotropic", "general")
 _ESTIMATE = ("inverse", "sinr")
-_FEW_FEATURES = 24
 
 
 class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -173,13 +173,13 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _passes(self, source: DenseSource, rng: np.random.Generator) -> Passes[Problem]:
         return channel_passes(source, self.n_components, self.noise, self.refine is None)
 
-    def _stream_moments(self, rng: np.random.Generator) -> Problem:
+    def _stream_moments(self, kept: None, rng: np.random.Generator) -> Problem:
         sums: StreamedChannels = self._stream.read(self._plan())
         return sums.problem(self.n_components, self.noise, self.refine is None)
 
     def _blas(self) -> AbstractContextManager[None]:
         """One thread where products are small: waking others costs more than they do."""
-        return single_threaded_blas() if self.n_features_in_ <= _FEW_FEATURES else nullcontext()
+        return single_threaded_blas() if self.n_features_in_ <= POLICY.few_features else nullcontext()
 
     @by_rows("shares")
     def transform(self, X: Any) -> Floats:

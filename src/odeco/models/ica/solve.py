@@ -12,26 +12,17 @@ from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
 from odeco.decomposition.orthogonal import leading_subspace, polar
 from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentError
+from odeco.models.ica.policy import POLICY
 from odeco.models.ica.whitening import Whitening, too_many
+from odeco.reduction import Reduction, recover_fourth, reduce_fourth
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
 from odeco.refinement.ica_likelihood import crosstalk_variances, likelihood_rotation, representative, shrink
 from odeco.refinement.ica_pairs import Anchor, Separation, separate
 from odeco.refinement.ica_stretches import separate_signals
 from odeco.tensors import ExplicitTensor, SymmetricTensor, rank_one_sum
-from odeco.whitening import Whitener, whiten_fourth
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
-
-_START_TOLERANCE = 1e-4
-# Without noise the likelihood settles in 3 to 10 iterations; with it, where more are needed, little of it is taken.
-_BLENDED_ITERATIONS = 25
-# Correlation of magnitudes from which sources are not called independent: 0.01 to 0.03 for the sources of docs/ica.md
-# under any noise, 0.27 for spoken words. And the samples it is measured on.
-_DEPENDENT = 0.1
-_MAGNITUDES = 10_000
-# Rotations with a fixed function converge linearly: they stop later.
-_FINER = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +93,13 @@ def solve(
     basis, core = _core(task.tensor, task.n_components)
     by_slices = refine is None and task.whitening.noise is None
     # A start needs no more digits than a refinement changes; slices serve in any directions, these are good ones.
-    fine = {"tol": _START_TOLERANCE} if by_slices or refine is not None else {}
+    fine = {"tol": POLICY.start_tolerance} if by_slices or refine is not None else {}
     start = run_decomposer(AUTO if by_slices else method, core, task.n_components, rng, **fine)
     refined = Refined(start.eigenvectors, start.n_iter, "cumulants")
     if by_slices:
         refined = _by_slices(task, core, start, method, rng)
     magnitudes = float("nan") if task.rows is None else magnitude_correlation(task, basis @ start.eigenvectors)
-    dependent = magnitudes > _DEPENDENT + 3 / np.sqrt(task.n_samples)
+    dependent = magnitudes > POLICY.dependent + 3 / np.sqrt(task.n_samples)
     orthogonal = core.dimension == task.tensor.dimension
     fit: CumulantFit | None = None
     doubtful = task.whitening.noise is None and not (dependent and orthogonal)
@@ -146,11 +137,11 @@ def _by_slices(
     frame, strong = start.eigenvectors, int(np.sum(np.abs(start.eigenvalues) > _kurtosis_floor(task)))
     if strong == 0:
         return Refined(frame, start.n_iter, "cumulants", n_arbitrary=frame.shape[1])
-    whitener = _slice_whitener(core, frame[:, :strong])
-    strong = whitener.n_components
-    found = run_decomposer(method, core.through(np.asarray(whitener.matrix)), strong, rng)
-    vectors = np.asarray(whitener.unwhiten(found.eigenvectors), dtype=np.float64)
-    vectors /= np.linalg.norm(vectors, axis=0)
+    reduced = _reduced(core, frame[:, :strong])
+    strong = reduced.tensor.dimension
+    found = run_decomposer(method, reduced.tensor, strong, rng)
+    parts = recover_fourth(reduced.whitener, found.eigenvalues, found.eigenvectors)
+    vectors = np.asarray(parts.vectors.T, dtype=np.float64)
     if strong < frame.shape[1]:
         span, others = np.linalg.qr(vectors)[0], frame[:, strong:]
         vectors = np.column_stack([vectors, polar(others - span @ (span.T @ others))])
@@ -158,12 +149,12 @@ def _by_slices(
     return Refined(vectors, start.n_iter + found.n_iter, word, n_arbitrary=frame.shape[1] - strong)
 
 
-def _slice_whitener(core: SymmetricTensor, frame: Floats) -> Whitener:
+def _reduced(core: SymmetricTensor, frame: Floats) -> Reduction:
     """For as many of the leading columns as the slices of a sampled cumulant have a definite combination of."""
     try:
-        return whiten_fourth(core, frame.shape[1], frame)
+        return reduce_fourth(core, frame.shape[1], frame)
     except MomentError:  # one column has it always: a number and its sign
-        return _slice_whitener(core, frame[:, :-1])
+        return _reduced(core, frame[:, :-1])
 
 
 def _kurtosis_floor(task: Task) -> float:
@@ -178,7 +169,7 @@ def magnitude_correlation(task: Task, vectors: Floats) -> float:
     independent: neither their cumulant nor products of their scores are what the model says. An orthogonal fit holds.
     """
     assert task.rows is not None
-    step = max(task.rows.shape[1] // _MAGNITUDES, 1)
+    step = max(task.rows.shape[1] // POLICY.magnitudes, 1)
     magnitudes = np.abs(vectors.T @ task.rows[:, ::step])
     weights = np.ones(magnitudes.shape[1]) if task.weights is None else task.weights[::step]
     total = float(weights.sum())
@@ -230,7 +221,7 @@ def _by_stretches(
         noise=noise,
         shape=task.whitening.isotropic,
         n_iter=n_iter,
-        tol=_FINER * tol,
+        tol=POLICY.finer * tol,
     )
     return refined if found is None else _after(task, refined, basis, found, "covariances of stretches", noise)
 
@@ -258,8 +249,8 @@ def _by_rotation(
 ) -> Refined:
     """Quasi-likelihood of orthogonal components; under unknown noise the cumulants' fit, shrunk towards it."""
     noise = task.whitening.noise
-    most = n_iter if fit is None else min(n_iter, _BLENDED_ITERATIONS)
-    rotation = likelihood_rotation(rows, task.weights, frame, noise, n_iter=most, tol=_FINER * tol)
+    most = n_iter if fit is None else min(n_iter, POLICY.blended_iterations)
+    rotation = likelihood_rotation(rows, task.weights, frame, noise, n_iter=most, tol=POLICY.finer * tol)
     if fit is None:
         word = "likelihood" + ("" if noise is None else " with the noise taken out")
         return replace(refined.then(rotation.frame, rotation.n_iter, word), settled=rotation.converged)

@@ -8,17 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.models.ica.policy import POLICY
 from odeco.sources.scale import check_columns
 from odeco.whitening import Whitener
 
 Floats = NDArray[np.float64]
 NoiseModel = Literal["isotropic", "general"]
-
-# Dimensions up to which all channels are whitened and the space of the sources is found by the cumulant.
-_QUASI_LIMIT = 24
-# Eigenvalues of sampled isotropic noise spread as (1 +- sqrt(m/n))^2 does (Marchenko-Pastur); this much more is
-# still called isotropic: the bias it leaves is of second order.
-_ISOTROPY_SLACK = 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +127,14 @@ def _general(
     """All channels by their full covariance, or k principal components of too many."""
     r = rank
     advice: tuple[str, ...] = ()
-    if rank > max(k, _QUASI_LIMIT):
+    if rank > max(k, POLICY.quasi_limit):
         r = k
         advice = (
             f"the noise is not isotropic (discarded eigenvalues from {spectrum[k]:.3g} to {spectrum[rank - 1]:.3g}), "
             f"and {rank} dimensions are too many to find the sources' space by the cumulant: the {k} leading principal "
             "components were used, as FastICA does.",
         )
-    roots = np.sqrt(spectrum[:r])
-    whitener = Whitener(vectors[:, :r] / roots, vectors[:, :r] * roots, spectrum)
+    whitener = Whitener.of_eigenpairs(spectrum[:r], vectors[:, :r], spectrum)
     return Whitening(whitener, "general", float("nan"), None, rank, n_shown, advice, shown)
 
 
@@ -151,9 +145,8 @@ def _isotropic(spectrum: Floats, vectors: Floats, k: int, rank: int, n_shown: in
             "Lower n_components, or use noise='general'."
         )
     variance = float(spectrum[k:rank].mean())
-    roots = np.sqrt(spectrum[:k] - variance)
-    matrix = vectors[:, :k] / roots
-    whitener = Whitener(matrix, vectors[:, :k] * roots, spectrum)
+    whitener = Whitener.of_eigenpairs(spectrum[:k] - variance, vectors[:, :k], spectrum)
+    matrix = np.asarray(whitener.matrix, dtype=np.float64)
     return Whitening(whitener, "isotropic", variance, variance * matrix.T @ matrix, rank, n_shown)
 
 
@@ -178,7 +171,7 @@ def _is_isotropic(discarded: Floats, n_samples: float, exact: bool) -> bool:
         return False
     spread = np.sqrt(min(discarded.size / n_samples, 0.9))
     edges = ((1 + spread) / (1 - spread)) ** 2
-    return bool(discarded[0] <= (1.0 if exact else _ISOTROPY_SLACK) * edges * discarded[-1])
+    return bool(discarded[0] <= (1.0 if exact else POLICY.isotropy_slack) * edges * discarded[-1])
 
 
 def _check_components(n_components: int | None, rank: int, n_features: int) -> int:

@@ -16,7 +16,8 @@ from odeco.completion import completion, infer_proportions
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
 from odeco.models.topics.moments import WordMoments
-from odeco.models.topics.theorem import UNIDENTIFIED_ALPHA0, TopicEstimate, search_alpha0, topics_at
+from odeco.models.topics.policy import POLICY
+from odeco.models.topics.theorem import TopicEstimate, search_alpha0, topics_at
 from odeco.refinement.lda import LDARefinement, refine_lda
 from odeco.sources import Source
 from odeco.sources.arrays import ArraySource
@@ -25,8 +26,8 @@ Floats = NDArray[np.float64]
 
 REFINEMENTS = {"auto": "cvb0", "cvb0": "cvb0", "vb": "vb", "map": "map"}
 _UNIDENTIFIED = (
-    f"alpha0 is not identified by these moments (the residual hardly depends on it): {UNIDENTIFIED_ALPHA0:g} was used. "
-    "Give alpha0 where you know it, or refine, which estimates alpha_ anew."
+    "alpha0 is not identified by these moments (the residual hardly depends on it): "
+    f"{POLICY.unidentified_alpha0:g} was used. Give alpha0 where you know it, or refine, which estimates alpha_ anew."
 )
 
 
@@ -111,8 +112,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
 
     def _placeholders(self, topics: Floats) -> None:
         self.components_ = topics
-        self.alpha_ = np.full(self.n_components, UNIDENTIFIED_ALPHA0 / self.n_components)
-        self.alpha0_, self.eta_, self.n_iter_ = UNIDENTIFIED_ALPHA0, self.eta, 0
+        self.alpha_ = np.full(self.n_components, POLICY.unidentified_alpha0 / self.n_components)
+        self.alpha0_, self.eta_, self.n_iter_ = POLICY.unidentified_alpha0, self.eta, 0
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from odeco._random import RandomState, draw_counts
 from odeco.diagnostics import Diagnostics, without_moments
-from odeco.exceptions import MomentError
+from odeco.families.gaussian import DIAGONAL
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
@@ -19,12 +19,14 @@ from odeco.fitting.options import check_choice, check_enough, check_integer, che
 from odeco.fitting.stream import StreamPlan
 from odeco.models.mixture_base import MixtureEstimator
 from odeco.models.multiview.likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
-from odeco.models.multiview.moments import ViewSolution, ViewSums, column_scale, read_solution, view_passes
+from odeco.models.multiview.moments import ViewSolution, ViewSums, column_scale, read_views, view_passes
+from odeco.models.multiview.policy import POLICY
 from odeco.models.multiview.search import SearchedViews, beats_clusters, clusters, find_start, sampled
 from odeco.models.multiview.stream import StreamedViews, look_at, view_plan
 from odeco.moments.passes import Passes, run_passes
 from odeco.refinement.loop import Trace
-from odeco.refinement.views import ViewModel, ViewParameters, n_parameters, refine_views, views_log_joint
+from odeco.refinement.view_scoring import view_step
+from odeco.refinement.views import COUNTS, ViewModel, ViewParameters, n_parameters, refine_views, views_log_joint
 from odeco.sources.kinds import fitted_by
 from odeco.sources.views import ViewBatch, ViewSource, as_view_batch, as_view_source, is_views
 from odeco.theory import coherence
@@ -32,8 +34,6 @@ from odeco.theory import coherence
 Floats = NDArray[np.float64]
 
 _REFINE = ("auto", "em", "one-step", "least-squares", None)
-_SEARCHED_TOL = 1e-7  # gain of a step at which EM ends where a search was needed
-_DOUBTFUL_RESIDUAL = 0.5  # of the tensor's norm: as much noise as signal
 
 
 class MultiViewMixture(MixtureEstimator):
@@ -56,7 +56,7 @@ class MultiViewMixture(MixtureEstimator):
         `likelihoods_` holds what was taken.
     refine : {"auto", "em", "one-step", "least-squares", None}
         "least-squares" fits the cross moments of the views, from the paper's estimate, and assumes no likelihood.
-        "auto", "em" go on with EM to convergence; "one-step" with one step of it. None: the paper's estimate alone.
+        "auto", "em" go on with EM to convergence; "one-step" with one scoring step. None: the paper's estimate alone.
         Without EM, variances for `predict` are pooled over the components.
     effort : {"auto", "quick", "thorough"}
         How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
@@ -169,11 +169,12 @@ class MultiViewMixture(MixtureEstimator):
         self._densities(look)  # says whether the views go with their likelihoods
         return (yield from view_passes(look, self.n_components, rng))
 
-    def _stream_moments(self, rng: np.random.Generator) -> ViewSums | StreamedViews:
+    def _stream_moments(self, kept: None, rng: np.random.Generator) -> ViewSums:
         """From the sums, or from the samples as long as they are held."""
         plan = self._plan()
         if self._stream.started:
-            return self._stream.read(plan)  # type: ignore[no-any-return]
+            sums: StreamedViews = self._stream.read(plan)
+            return ViewSums(sums.look, sums.search, sums.moments)
         held = self._stream.held(plan)
         return run_passes(view_passes(look_at(held), self.n_components, rng), ViewSource(lambda: [held]))
 
@@ -183,22 +184,22 @@ class MultiViewMixture(MixtureEstimator):
     def _densities(self, look: ViewLook) -> ViewModel:
         return view_model(look.kinds.choose(self.likelihood), look.columns, self.smoothing)
 
-    def _theorem(self, moments: ViewSums | StreamedViews, rng: np.random.Generator) -> ViewSolution:
-        if moments.search is None or moments.moments is None:
-            raise MomentError(str(moments.error))
-        columns, k, polish = moments.look.columns, self.n_components, self.refine is not None
-        method = self._decomposer()
-        return read_solution(columns, moments.moments, moments.search, k, rng, method, polish=polish)
+    def _theorem(self, moments: ViewSums, rng: np.random.Generator) -> ViewSolution:
+        return read_views(moments, self.n_components, rng, self._decomposer(), polish=self.refine is not None)
 
     def _refine(self, found: Found, rng: np.random.Generator) -> SearchedViews:
         """EM from the estimate where it is asked for or trusted, else from the best of several candidates."""
-        look, steps = found.moments.look, 1 if self.refine == "one-step" else int(self.max_iter)
+        look, one_step = found.moments.look, self.refine == "one-step"
         model, solution, moments = self._densities(look), found.estimate, None
         if solution is not None:
-            moments = em_start(within_range(solution.weights, solution.means, solution.variances, model)[0], model)
+            moments = within_range(solution.weights, solution.means, solution.variances, model)[0]
+            moments = moments if one_step else em_start(moments, model)
         start, searched = self._start(found, model, moments, rng)
-        tol = float(self.tol) if searched is None else min(float(self.tol), _SEARCHED_TOL)
-        done = refine_views(lambda: found.rows, start, model, max_iter=steps, tol=tol)
+        if one_step:
+            moved, step = view_step(found.rows, start, model, look.kinds.sparse)
+            return SearchedViews(moved, step.trace, step_share=step.share)
+        tol = float(self.tol) if searched is None else min(float(self.tol), POLICY.searched_tol)
+        done = refine_views(lambda: found.rows, start, model, max_iter=int(self.max_iter), tol=tol)
         return SearchedViews(done.parameters, done.trace.by(float(self.tol)), searched)
 
     def _start(
@@ -228,16 +229,13 @@ class MultiViewMixture(MixtureEstimator):
             return self._describe_without_moments(found, refined)
         parameters, clipped = within_range(solution.weights, solution.means, solution.variances, model)
         self._learn(parameters if refined is None else refined.parameters, model, look.kinds, trace)
-        searched = None if refined is None else refined.searched
-        return self._describe(solution, clipped, trace, searched, one_pass=found.rows is None)
+        return self._describe(solution, clipped, refined, one_pass=found.rows is None)
 
     def _describe_without_moments(self, found: Found, refined: SearchedViews) -> Diagnostics:
         """What was done instead, and why."""
         begun = "k-means clusters" if refined.searched is None else f"k-means clusters, {refined.searched}"
         text = f"the moments could not be used ({found.error}) EM started from {begun}: try other seeds."
-        details = {"refinement": refined.trace, **({} if refined.searched is None else refined.searched.details())}
-        method = f"{begun}, then {refined.trace.n_iter} EM steps"
-        return without_moments(self.n_components, method, (text,), details)
+        return without_moments(self.n_components, f"{begun}, then {refined.told()}", (text,), refined.details())
 
     def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
         """Column means for all components until there are samples enough, and words that say so."""
@@ -263,8 +261,7 @@ class MultiViewMixture(MixtureEstimator):
         self,
         solution: ViewSolution,
         clipped: float,
-        trace: Trace | None,
-        searched: Outcomes[ViewParameters] | None,
+        refined: SearchedViews | None,
         *,
         one_pass: bool,
     ) -> Diagnostics:
@@ -278,14 +275,16 @@ class MultiViewMixture(MixtureEstimator):
                 f"components that stand out from the sampling noise of the pairs of views: {suggested}, and "
                 f"n_components={k} asks for more. Lower it, or use more samples."
             )
-        if parts.residual > _DOUBTFUL_RESIDUAL:
+        if parts.residual > POLICY.doubtful_residual:
             advice.append(
                 f"the decomposed tensor leaves {parts.residual:.0%} of its norm: the moments are mostly noise. Use "
                 "more samples or fewer components."
             )
         method = "moments, least squares" if parts.n_sweeps else "moments"
         method = f"{method}, one pass" if one_pass else method
-        method = method if searched is None else f"{method}, {searched}"
+        if refined is not None:
+            method = method if refined.searched is None else f"{method}, {refined.searched}"
+            method = f"{method}, then {refined.told()}"
         return Diagnostics(
             n_components=k,
             spectrum=parts.spectrum,
@@ -294,12 +293,11 @@ class MultiViewMixture(MixtureEstimator):
             residual=parts.residual,
             clipped_mass=clipped,
             suggested_components=suggested,
-            method=method if trace is None else f"{method}, then {trace.n_iter} EM steps",
+            method=method,
             n_passes=1 if one_pass else solution.n_passes,
             advice=tuple(advice),
             details={
-                "refinement": trace,
-                **({} if searched is None else searched.details()),
+                **({"refinement": None} if refined is None else refined.details()),
                 "groups": search.basis.groups,
                 "pivot": parts.pivot,
                 "singular_values": values,
@@ -342,13 +340,9 @@ class MultiViewMixture(MixtureEstimator):
     def _draw_view(self, t: int, labels: NDArray[np.intp], rng: np.random.Generator) -> Any:
         mean, likelihood = self.means_[t], self.likelihoods_[t]
         if likelihood == "gaussian":
-            variance = self.variances_[t]
-            assert variance is not None
-            return mean[labels] + rng.standard_normal((len(labels), mean.shape[1])) * np.sqrt(variance[labels])
-        if likelihood == "bernoulli":
-            return (rng.random((len(labels), mean.shape[1])) < mean[labels]).astype(np.float64)
-        if likelihood == "poisson":
-            return draw_counts(rng, mean[labels]).astype(np.float64)
+            return DIAGONAL.draw(mean, self.variances_[t], labels, rng)
+        if likelihood != "multinomial":
+            return COUNTS[likelihood].draw(mean, labels, rng).astype(np.float64)
         drawn = _draw_words(mean, labels, self._kinds.row_sum(t), rng)
         return drawn if self._kinds.sparse[t] else drawn.toarray()
 
@@ -375,12 +369,6 @@ def _draw_words(
     """Rows of counts: of the sum that all rows of the fit had, else of Poisson sums with the component's mean."""
     totals = mean.sum(axis=1)
     lengths = draw_counts(rng, totals[labels]) if row_sum is None else np.full(len(labels), int(row_sum))
-    words = np.empty(int(lengths.sum()), dtype=np.int64)
-    owners = np.repeat(labels, lengths)
-    for i in range(len(mean)):
-        mine = np.flatnonzero(owners == i)
-        cumulative = np.cumsum(mean[i])
-        places = np.searchsorted(cumulative, rng.random(mine.size) * cumulative[-1], side="right")
-        words[mine] = places.clip(max=mean.shape[1] - 1)
+    words = COUNTS["multinomial"].draw(mean, np.repeat(labels, lengths), rng)
     rows = np.repeat(np.arange(len(labels)), lengths)
     return sparse.coo_array((np.ones(words.size), (rows, words)), shape=(len(labels), mean.shape[1])).tocsr()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs, spike_limits
+from odeco.families.responsibilities import shares_of
+from odeco.fitting.landscape import RowLandscape, Sums, spike_limits
 from odeco.refinement.views import (
     PosteriorSums,
     ViewDensities,
@@ -24,9 +25,6 @@ from odeco.refinement.views import (
 from odeco.sources.views import ViewBatch
 
 Floats = NDArray[np.float64]
-
-# Numbers in the sums of the pairs whose mergers are judged at a time.
-_MOST_NUMBERS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,20 +58,6 @@ class ViewLandscape(RowLandscape[ViewParameters]):
         done = refine_views(self.read, state, self.model, max_iter=n_steps, tol=tol)
         return done.parameters, done.trace.best
 
-    def merge(self, state: ViewParameters, n_pairs: int) -> ViewParameters:
-        sums = self._sums(self.posterior(state)[0])
-        one = expected_likelihood(sums.totals, sums.first, sums.second, self.model)
-        step = max(1, _MOST_NUMBERS // sum(self.batch.widths))
-
-        def joined(i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
-            parts = [slice(start, start + step) for start in range(0, len(i), step)]
-            return np.concatenate([self._joined(sums, i[part], j[part]) for part in parts])
-
-        adding = merging(len(one), cheapest_pairs(pair_costs(one, joined), n_pairs))
-        first = [adding @ part for part in sums.first]
-        second = [None if part is None else adding @ part for part in sums.second]
-        return maximize(adding @ sums.totals, first, second, self.model, None)
-
     def degenerate(self, state: ViewParameters) -> bool:
         """Whether the values of a Gaussian column are nearly equal in a component of few samples."""
         weight = float(self.batch.row_weights().sum())
@@ -81,30 +65,29 @@ class ViewLandscape(RowLandscape[ViewParameters]):
         pairs = zip(state.variances, self.variances, strict=True)
         return any(bool((v < limits * total)[:, total > 0].any()) for v, total in pairs if v is not None)
 
-    def of_shares(self, shares: Floats) -> ViewParameters:
-        """The parameters of responsibilities times weights, (k, n)."""
-        sums = self._sums(shares)
-        return maximize(sums.totals, sums.first, sums.second, self.model, None)
-
     def posterior(self, state: ViewParameters) -> tuple[Floats, Floats]:
-        joint = views_log_joint(self.batch.blocks, state, self.model).T
-        highest = joint.max(axis=0)
-        shares = np.exp(joint - highest)
-        totals = shares.sum(axis=0)
-        return np.ascontiguousarray(shares * (self.batch.row_weights() / totals)), highest + np.log(totals)
+        return shares_of(views_log_joint(self.batch.blocks, state, self.model), self.batch.weights)
 
-    def _sums(self, shares: Floats) -> PosteriorSums:
+    def sums(self, shares: Floats) -> Sums:
+        """Samples of each component, the sums of all views, and the squares of the Gaussian ones."""
         k = len(shares)
         means = tuple(np.zeros((k, width)) for width in self.batch.widths)
         gaussian = [name == "gaussian" for name in self.model.likelihoods]
         variances: Any = tuple(np.ones_like(m) if given else None for m, given in zip(means, gaussian, strict=True))
         empty = ViewParameters(np.full(k, 1 / k), means, variances)
         densities = ViewDensities(empty, self.model)
-        sums = PosteriorSums(empty, self.model, densities)
-        sums.add(densities.features(self.batch.blocks), np.ascontiguousarray(shares.T))
-        return sums
+        found = PosteriorSums(empty, self.model, densities)
+        found.add(densities.features(self.batch.blocks), np.ascontiguousarray(shares.T))
+        return found.totals, *found.first, *(part for part in found.second if part is not None)
 
-    def _joined(self, sums: PosteriorSums, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
-        first = [part[i] + part[j] for part in sums.first]
-        second = [None if part is None else part[i] + part[j] for part in sums.second]
-        return expected_likelihood(sums.totals[i] + sums.totals[j], first, second, self.model)
+    def maximized(self, sums: Sums) -> ViewParameters:
+        return maximize(*self._by_view(sums), self.model, None)
+
+    def expected(self, sums: Sums, state: ViewParameters) -> Floats:
+        return expected_likelihood(*self._by_view(sums), self.model)
+
+    def _by_view(self, sums: Sums) -> tuple[Floats, list[Floats], list[Floats | None]]:
+        """Totals, sums and squares, None where a view has none."""
+        n_views, squares = len(self.batch.widths), iter(sums[len(self.batch.widths) + 1 :])
+        second = [next(squares) if name == "gaussian" else None for name in self.model.likelihoods]
+        return sums[0], list(sums[1 : n_views + 1]), second

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.models.multiview.policy import POLICY
 from odeco.moments.base import Additive
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import LIKELIHOODS, ViewModel, ViewParameters
@@ -22,10 +23,6 @@ _NEEDS = {
     "multinomial": "no negative numbers",
     "poisson": "no negative numbers",
 }
-# Least variance within a component, of the variance of the column: EM on continuous data would otherwise end in spikes.
-_LEAST_VARIANCE = 1e-6
-# Share of the overall means in the start of EM on counts: clipping leaves zeros, from which EM cannot come back.
-_START_SHARE = 0.1
 
 
 class ViewKinds:
@@ -151,7 +148,7 @@ def view_model(likelihoods: tuple[str, ...], columns: ColumnSums, smoothing: flo
     floors = []
     for t, (mean, variance) in enumerate(zip(columns.means, columns.variances, strict=True)):
         check_columns(np.abs(mean) + np.sqrt(variance), f"view {t}")
-        floors.append(np.where(variance > 0, _LEAST_VARIANCE * variance, 1.0))
+        floors.append(np.where(variance > 0, POLICY.least_variance * variance, 1.0))
     return ViewModel(likelihoods, tuple(columns.means), tuple(floors), smoothing)
 
 
@@ -182,7 +179,7 @@ def within_range(
 def em_start(parameters: ViewParameters, model: ViewModel) -> ViewParameters:
     """The same with a share of the overall means mixed into views of counts."""
     means = tuple(
-        mean if likelihood == "gaussian" else (1 - _START_SHARE) * mean + _START_SHARE * center
+        mean if likelihood == "gaussian" else (1 - POLICY.start_share) * mean + POLICY.start_share * center
         for likelihood, mean, center in zip(model.likelihoods, parameters.means, model.centers, strict=True)
     )
     return ViewParameters(parameters.weights, means, parameters.variances)

@@ -18,19 +18,14 @@ from odeco.exceptions import MomentError
 from odeco.fitting.options import check_enough
 from odeco.kernels.threads import single_threaded_blas
 from odeco.models.multiview.likelihoods import ViewLook
+from odeco.models.multiview.policy import POLICY
 from odeco.moments.passes import Passes, fill, run_passes
 from odeco.moments.views import PAIRS, ColumnSums, ViewBasis, ViewMoments, ViewPairs
+from odeco.reduction.groups import three_groups
+from odeco.reduction.views import ViewComponents, recover_views
 from odeco.sources.views import as_view_source
-from odeco.symmetrization import ViewComponents, recover_views, three_groups
 
 Floats = NDArray[np.float64]
-
-_EXACT = 256  # columns of a group up to which its pairs are formed whole
-_OVERSAMPLES, _PRODUCTS = 10, 3
-# Share of the mean variance of a view's columns that is added to each where it holds counts: rare words get no voice.
-_VARIANCE_FLOOR = 0.1
-# Least share of a column's variance that is left within components.
-_WITHIN_FLOOR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +136,15 @@ def solve_views(
     return read_solution(columns, moments, search, n_components, rng, method, polish=polish)
 
 
+def read_views(
+    sums: ViewSums, n_components: int, rng: np.random.Generator, method: Decomposer = AUTO, *, polish: bool = True
+) -> ViewSolution:
+    """The theorem on what the passes left."""
+    if sums.search is None or sums.moments is None:
+        raise MomentError(str(sums.error))
+    return read_solution(sums.look.columns, sums.moments, sums.search, n_components, rng, method, polish=polish)
+
+
 def read_solution(
     columns: ColumnSums,
     moments: ViewMoments,
@@ -157,7 +161,7 @@ def read_solution(
     variances = []
     for mean, center, variance in zip(means, columns.means, columns.variances, strict=True):
         between = components.weights @ (mean - center) ** 2
-        variances.append(np.maximum(variance - between, _WITHIN_FLOOR * variance))
+        variances.append(np.maximum(variance - between, POLICY.within_floor * variance))
     return ViewSolution(components.weights, means, variances, components, columns, moments, search)
 
 
@@ -188,10 +192,10 @@ def basis_passes(
     _check_columns(scales, groups, n_components)
     shifts = tuple(columns.means)
     totals = [sum(widths[t] for t in group) for group in groups]
-    exact = max(totals) <= _EXACT
-    width = min(n_components + _OVERSAMPLES, *totals)
+    exact = max(totals) <= POLICY.exact
+    width = min(n_components + POLICY.oversamples, *totals)
     directions = [np.eye(total) if exact else rng.standard_normal((total, width)) for total in totals]
-    n_products = 1 if exact else _PRODUCTS
+    n_products = 1 if exact else POLICY.products
     for product in range(n_products):
         basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
         pairs = yield ViewPairs(basis)
@@ -204,7 +208,7 @@ def basis_passes(
 
 def column_scale(variance: Floats, counts: bool) -> Floats:
     """One over the standard deviation, 0 for constant columns."""
-    floor = _VARIANCE_FLOOR * float(variance.mean()) if counts else 0.0
+    floor = POLICY.variance_floor * float(variance.mean()) if counts else 0.0
     return np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1.0) + floor), 0.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from odeco.fitting.clusters import cluster_shares
 from odeco.models.multiview.landscape import ViewLandscape
 from odeco.models.multiview.likelihoods import em_start, within_range
 from odeco.models.multiview.moments import column_scale, solve_views
+from odeco.models.multiview.policy import POLICY
 from odeco.moments.views import ColumnSums
 from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement
 from odeco.sources.partitions import Partitioned
@@ -25,21 +27,27 @@ from odeco.sources.views import ViewBatch, ViewSource
 
 Floats = NDArray[np.float64]
 
-# Samples on which candidates are compared, and on which it is seen whether that is needed at all.
-_MOST, _FEW = 2_500, 1_000
-_WIDEST = 100  # columns of a view beyond which it is projected at random
-
 
 @dataclass(frozen=True, eq=False)
 class SearchedViews(ViewRefinement):
-    """A refinement, and the search that found its start, where there was one."""
+    """A refinement, and the search that found its start or the share of one scoring step, where there was one."""
 
     searched: Found[ViewParameters] | None = field(default=None, repr=False)
+    step_share: float | None = None
+
+    def told(self) -> str:
+        """What was done, in words."""
+        return f"{self.trace.n_iter} EM steps" if self.step_share is None else "one scoring step"
+
+    def details(self) -> dict[str, Any]:
+        """What the report keeps of it."""
+        share = {} if self.step_share is None else {"step_share": self.step_share}
+        return {"refinement": self.trace, **share, **({} if self.searched is None else self.searched.details())}
 
 
 def sampled(source: ViewSource, columns: ColumnSums, model: ViewModel, rng: np.random.Generator) -> ViewLandscape:
     """The likelihood of all samples, or of about 2,500."""
-    batch = _spread(source, columns.n, _MOST)
+    batch = _spread(source, columns.n, POLICY.most_rows)
     features = _side_by_side(batch, columns, rng)
     return ViewLandscape(batch, model, columns.variances, features, batch.pieces)
 
@@ -73,9 +81,9 @@ def find_start(
 def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.random.Generator) -> bool:
     """Whether a k-means start falls behind the moments on some of the samples; too few samples cannot tell."""
     n, k, effort = len(landscape.batch), moments.weights.size, EFFORTS["auto"]
-    if n <= _FEW:
+    if n <= POLICY.few_rows:
         return False
-    rows = np.linspace(0, n - 1, _FEW).astype(np.intp)
+    rows = np.linspace(0, n - 1, POLICY.few_rows).astype(np.intp)
     batch = landscape.batch.take(rows)
     few = replace(landscape, batch=batch, places=landscape.places[rows], read=batch.pieces)
     ours, theirs = (few.climb(state, effort.screen_steps, effort.tol)[1] for state in (moments, clusters(few, k, rng)))
@@ -106,7 +114,7 @@ def _side_by_side(batch: ViewBatch, columns: ColumnSums, rng: np.random.Generato
     parts = []
     for block, variance, center in zip(batch.blocks, columns.variances, columns.means, strict=True):
         scale = column_scale(variance, counts=bool(sparse.issparse(block)))
-        directions = np.diag(scale) if scale.size <= _WIDEST else _random_directions(scale, rng)
+        directions = np.diag(scale) if scale.size <= POLICY.widest else _random_directions(scale, rng)
         parts.append(np.asarray(block @ directions) - center @ directions)
     rows = np.hstack(parts)
     return np.asarray(rows + 1e-9 * rng.standard_normal(rows.shape))  # equal rows still make k clusters
@@ -127,4 +135,4 @@ def _spread(source: ViewSource, n_samples: int, most: int) -> ViewBatch:
 
 
 def _random_directions(scale: Floats, rng: np.random.Generator) -> Floats:
-    return np.asarray(scale[:, None] * rng.standard_normal((scale.size, _WIDEST)) / np.sqrt(_WIDEST))
+    return np.asarray(scale[:, None] * rng.standard_normal((scale.size, POLICY.widest)) / np.sqrt(POLICY.widest))

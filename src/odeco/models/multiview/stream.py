@@ -9,13 +9,12 @@ import numpy as np
 from odeco.fitting.stream import StreamPlan
 from odeco.models.multiview.likelihoods import ViewLook
 from odeco.models.multiview.moments import BasisSearch, basis_passes
+from odeco.models.multiview.policy import POLICY
 from odeco.moments.base import Together
 from odeco.moments.passes import run_passes
 from odeco.moments.views import ViewMoments
 from odeco.sources.rows import VIEWS
 from odeco.sources.views import ViewBatch, ViewSource
-
-_SLACK = 10  # directions beyond 2 k: the first samples need not find the range exactly
 
 
 class StreamedViews(Together):
@@ -26,7 +25,8 @@ class StreamedViews(Together):
 
     def __init__(self, search: BasisSearch) -> None:
         self.search = search
-        self.look, self.moments = ViewLook(search.basis.widths), ViewMoments(search.basis)
+        origin = ViewBatch(tuple(shift[None] for shift in search.basis.shifts))  # the same for all that is merged
+        self.look, self.moments = ViewLook(search.basis.widths, origin), ViewMoments(search.basis)
 
     def update(self, batch: ViewBatch) -> Self:
         """Add the samples of a batch."""
@@ -49,7 +49,7 @@ def view_plan(n_components: int, basis_size: int) -> StreamPlan[ViewBatch, Strea
 
     def learn(first: ViewBatch, rng: np.random.Generator) -> StreamedViews:
         look, source = look_at(first), ViewSource(lambda: [first])
-        rank = 2 * n_components + _SLACK
+        rank = 2 * n_components + POLICY.slack
         passes = basis_passes(look.columns, n_components, rng, look.kinds.whole.tolist(), rank)
         return StreamedViews(run_passes(passes, source))
 

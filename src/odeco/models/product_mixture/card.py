@@ -117,7 +117,7 @@ CARD = Card(
     stored={
         **TABLES,
         "Families": Stored(
-            "odeco.refinement.families:Families",
+            "odeco.families.tables:Families",
             "d",
             shapes(
                 "centre: finite d, scale: positive d, bernoulli: places * < d, categorical: places c < d, "

@@ -7,12 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from odeco._random import RandomState, as_generator, draw_counts
-from odeco.fitting.candidates import EFFORTS
+from odeco._random import RandomState
+from odeco.diagnostics import Diagnostics, without_moments
+from odeco.exceptions import MomentError
+from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
+from odeco.families.gaussian import DIAGONAL
+from odeco.families.responsibilities import posterior
+from odeco.fitting.candidates import check_effort
+from odeco.fitting.estimator import Found
 from odeco.fitting.stream import StreamPlan
-from odeco.models.lazy import take_names
 from odeco.models.mixture_base import (
     Labels,
     MixtureEstimator,
@@ -20,25 +25,34 @@ from odeco.models.mixture_base import (
     check_enough,
     check_integer,
     check_number,
-    posterior,
 )
-from odeco.models.product_mixture.fit import Options, ProductFit, fit_products, fit_stream, wait_for_rows
+from odeco.models.product_mixture.column_pairs import needs_pairs
+from odeco.models.product_mixture.identified import advice_on
+from odeco.models.product_mixture.moments import (
+    completed_passes,
+    exact_families,
+    first_look,
+    paired_passes,
+    product_start,
+)
+from odeco.models.product_mixture.policy import POLICY
+from odeco.models.product_mixture.search import RefinedProducts, Table, choose_start
+from odeco.models.product_mixture.solve import CompletedMoments, ProductStart, describe
 from odeco.models.product_mixture.stream import StreamedTable, read_table, table_plan
-from odeco.models.product_mixture.table import distinct_rows, gather, worth_joining
-from odeco.refinement.product_mixture import log_joint
-from odeco.sources.counts import check_weights
-from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows, is_matrix
-from odeco.sources.kinds import fitted_by
-from odeco.sources.rows import TableChunk, TablePiece
-from odeco.sources.tables import Schema, open_table
-from odeco.sources.values import is_frame, plain_array
+from odeco.models.product_mixture.table import check_matrix, distinct_rows, gather, joined, open_rows, row_chunks
+from odeco.models.product_mixture.views import PartedMoments, parted_passes
+from odeco.moments.passes import Passes, run_passes
+from odeco.refinement.one_step import product_step
+from odeco.refinement.product_mixture import Parameters, log_joint, refine_products
+from odeco.sources.dense import first_rows
+from odeco.sources.partitions import is_elsewhere
+from odeco.sources.rows import TableChunk
+from odeco.sources.tables import Schema, TableSource
 
 Floats = NDArray[np.float64]
 
 _ROUTES = ("auto", "completed", "views")
 _REFINE = ("auto", "em", "one-step", None)
-# Batches up to this many cells are read into one table.
-_MOST_CELLS = 2**24
 
 
 class ProductMixture(MixtureEstimator):
@@ -94,7 +108,7 @@ class ProductMixture(MixtureEstimator):
         ``suggested_components`` counts the directions of the pairs of columns that stand above sampling noise, whatever
         k is, and one. ``details``: "starts" (name and log-likelihood of each, best first), "replicated" (how many ended
         at the best), "spread" (how far the second is behind), "moves" (splits and mergers that led to the best),
-        "coherence" and "incoherence_limit" (Proposition 3.2, with route="views"), "lifted" (pairs of columns).
+        "coherence" and "incoherence_limit" (Proposition 3.2, with route="views"), "column_pairs" (pairs of columns).
 
     Examples
     --------
@@ -148,11 +162,7 @@ class ProductMixture(MixtureEstimator):
         sample_weight : (n,) array, optional
             Counts as repetitions of the rows.
         """
-        options = self._options()
-        self._forget_stream()
-        source = self._open_table(X, sample_weight)
-        self._fit_source(source, source.schema, options)
-        return self
+        return self._fit(X, sample_weight=sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows in one pass and fit to all since the first call (or the first after `fit`).
@@ -162,135 +172,140 @@ class ProductMixture(MixtureEstimator):
         the result is the moment estimate without EM (`diagnostics_` says so). Families and categories are those of the
         rows held.
         """
-        self._options()
-        self._add_chunks(X, sample_weight=sample_weight)
-        return self._read_moments()
+        return self._partial_fit(X, sample_weight=sample_weight)
 
-    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[TableChunk]:
-        """Rows as they are, or as the stream's columns read them once they are known: what does not fit them is told
-        at once.
-        """
-        sums = self._stream.sums if hasattr(self, "_stream") else None
-        if not is_matrix(X):
-            schema = None if sums is None else sums.schema
-            for batch in open_table(X, self.family, sample_weight, schema=schema):
-                yield TableChunk((TablePiece(batch.rows, batch.weights, read=schema is not None),))
-            return
-        table = self._matrix(X, reset=reset)
-        self.n_features_in_ = table.shape[1]
-        weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
-        rows = table if sums is None else sums.schema.read(table)
-        yield TableChunk((TablePiece(rows, weights, read=sums is not None),))
-
-    def _plan(self) -> StreamPlan[TableChunk, StreamedTable]:
-        check_integer("basis_size", self.basis_size)
-        names = getattr(self, "feature_names_in_", None)
-        return table_plan(int(self.n_components), self.family, names, int(self.basis_size))
-
-    def _read_moments(self) -> Self:
-        """The estimate of all rows that the stream has seen: the fit to them as long as they are held."""
-        options, stream, plan = self._options(), self._stream, self._plan()
-        sums = stream.read(plan) if stream.started else None
-        if sums is None:
-            schema, batch = read_table(stream.held(plan), self.family, getattr(self, "feature_names_in_", None))
-            self._fit_held(DenseSource(lambda: [batch]), schema, options)
-        elif sums.distinct is not None:
-            self._fit_held(sums.distinct.source(), sums.schema.with_missing(sums.distinct.values), options)
-        else:
-            check_enough(stream.n, options.n_components)
-            start = sums.start(options.n_components, as_generator(self.random_state), options.method)
-            self._learned(sums.schema, fit_stream(start, sums.schema, options))
-        return self
-
-    def _fit_held(self, source: DenseSource, schema: Schema, options: Options) -> None:
-        if self._stream.n >= options.n_components:
-            self._fit_source(source, schema, options)
-        else:
-            self._learned(schema, wait_for_rows(source, schema, options, f"{self._stream.n} so far."))
-
-    def _fit_source(self, source: DenseSource, schema: Schema, options: Options) -> None:
-        joined = None if isinstance(source, OutOfCoreRows) else gather(source, _MOST_CELLS)
-        if joined is not None:
-            check_enough(len(joined), options.n_components)
-            values, weights = np.asarray(joined.rows, dtype=np.float64), joined.weights
-            if worth_joining(schema, values):
-                rows = distinct_rows(values, weights)
-                values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights
-            source = DenseSource(lambda: [DenseBatch(values)], len(values), weights)
-        self._learned(schema, fit_products(source, schema, options, as_generator(self.random_state)))
-
-    def _learned(self, schema: Schema, fitted: ProductFit) -> None:
-        self._set(schema, fitted)
-        self._finish(fitted.diagnostics)
-
-    def _options(self) -> Options:
-        check_integer("n_components", self.n_components)
+    def _check_options(self) -> None:
+        super()._check_options()
         check_choice("route", self.route, _ROUTES)
         check_choice("refine", self.refine, _REFINE)
-        check_choice("effort", self.effort, ("quick", *EFFORTS))
-        check_integer("max_iter", self.max_iter)
+        check_effort(self.effort)
+        for name in ("n_components", "max_iter", "basis_size"):
+            check_integer(name, getattr(self, name))
         check_number("tol", self.tol)
-        method = self._decomposer()
-        steps = int(self.max_iter), float(self.tol)
-        return Options(int(self.n_components), method, self.route, self.refine, self.effort, *steps)
 
-    def _open_table(self, X: Any, sample_weight: ArrayLike | None) -> Any:
-        """Check X as scikit-learn does and read it; a table of labels keeps its columns as they are."""
-        names = None
-        if is_matrix(X):
-            X = self._matrix(X, reset=True)
-            names = getattr(self, "feature_names_in_", None)
-            if sample_weight is not None:
-                sample_weight = check_weights(sample_weight, X.shape[0])
-        take_names(self, X)
-        source = open_table(fitted_by(self, X), self.family, sample_weight, names=names)
-        self.n_features_in_ = source.n_features
-        return source
+    # The parts of the flow.
 
-    def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """One table, with names and number of columns checked; numbers as scikit-learn reads them."""
-        array = X if is_frame(X) or hasattr(X, "tocsr") else plain_array(X)
-        if hasattr(X, "tocsr") or _is_numeric(array):
-            block = X if hasattr(X, "columns") else array  # a DataFrame of any library has names
-            checked = validate_data(self, block, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
-            return array if isinstance(array, np.ndarray) and array.dtype.kind in "biu" else checked
-        _check_feature_names(self, X, reset=reset)
-        if array.shape[0] == 0:
-            raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required.")
-        if not reset and array.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {array.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input."
-            )
-        return array
+    def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> TableSource:
+        source = open_rows(self, X, sample_weight)
+        if is_elsewhere(source) and (self.route == "views" or self.refine == "one-step"):
+            asked = "route='views'" if self.route == "views" else "refine='one-step'"
+            raise ValueError(f"{asked} needs the rows in memory: these are elsewhere or out of core. Use the defaults.")
+        batch = gather(source)
+        if batch is None:
+            return source  # type: ignore[no-any-return]
+        check_enough(len(batch), self.n_components)
+        return joined(source.schema, batch)
 
-    def _set(self, schema: Schema, fitted: ProductFit) -> None:
-        self._schema, self._families, self._table = schema, fitted.families, fitted.table
-        families, table = fitted.families, fitted.table
-        bernoulli, indicators, counts, numbers, squares = families.spans
-        shape = (len(fitted.weights), len(schema))
-        self.weights_, self.means_, self.variances_ = fitted.weights, np.empty(shape), np.empty(shape)
-        self.families_ = schema.families
-        p, rate = table[:, bernoulli], table[:, counts]
-        self.means_[:, families.bernoulli], self.variances_[:, families.bernoulli] = p, p * (1 - p)
-        self.means_[:, families.poisson], self.variances_[:, families.poisson] = rate, rate
-        centre, scale = families.centre[families.gaussian], families.scale[families.gaussian]
-        self.means_[:, families.gaussian] = table[:, numbers] * scale + centre
-        self.variances_[:, families.gaussian] = table[:, squares] * scale**2
-        cuts = families.blocks[1:]
-        parts = np.split(table[:, indicators], cuts, axis=1) if families.categorical.size else []
-        self.probabilities_ = [np.ascontiguousarray(part) for part in parts]
+    def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[TableChunk]:
+        sums = self._stream.sums if hasattr(self, "_stream") else None
+        return row_chunks(self, X, None if sums is None else sums.schema, sample_weight, reset=reset)
+
+    def _plan(self) -> StreamPlan[TableChunk, StreamedTable]:
+        return table_plan(self.n_components, self.family, self._names(), self.basis_size)
+
+    def _names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _passes(self, source: TableSource, rng: np.random.Generator) -> Passes[CompletedMoments | PartedMoments]:
+        k, schema = self.n_components, source.schema
+        if self.route == "views" and k > 1:
+            return parted_passes(first_look(source, schema), k, rng, polish=self.refine is not None)
+        if self.route != "views" and needs_pairs(schema, k):
+            return paired_passes(first_rows(source, POLICY.first_look), schema, k, rng)
+        return completed_passes(first_look(source, schema), k, rng)
+
+    def _held_table(self) -> TableSource | None:
+        """All rows of the stream; None once only sums are left."""
+        stream, plan = self._stream, self._plan()
+        if stream.sums is None:
+            return joined(*read_table(stream.held(plan), self.family, self._names()))
+        return stream.sums.held(stream.waiting(plan))  # type: ignore[no-any-return]
+
+    def _kept_rows(self) -> TableSource | None:
+        return self._held_table() if self._stream.n >= self.n_components else None
+
+    def _stream_moments(self, kept: TableSource | None, rng: np.random.Generator) -> CompletedMoments | PartedMoments:
+        n, k = self._stream.n, self.n_components
+        if n < k:
+            raise MomentError(f"n_samples={n} is smaller than n_components={k}: add rows.")
+        if kept is not None:
+            return run_passes(self._passes(kept, rng), kept)
+        return self._stream.read(self._plan()).moments(k)  # type: ignore[no-any-return]
+
+    def _stream_schema(self) -> Schema:
+        assert self._stream.sums is not None
+        return self._stream.sums.schema  # type: ignore[no-any-return]
+
+    def _warns(self) -> bool:
+        return True
+
+    def _theorem(self, moments: CompletedMoments | PartedMoments, rng: np.random.Generator) -> ProductStart:
+        return moments.start(rng, self._decomposer())
+
+    def _refine(self, found: Found, rng: np.random.Generator) -> RefinedProducts:
+        """EM, or one step, from the estimate where it is asked for or trusted, else from the best of several starts."""
+        table, one_step = self._table_of(found), self.refine == "one-step"
+        effort = "quick" if one_step or self.n_components == 1 else self.effort
+        start = choose_start(table, found.estimate, self.n_components, self._decomposer(), effort, rng)
+        if one_step:
+            moved, step = product_step(table.data, start.parameters)
+            return RefinedProducts(table.families, moved, table.log_likelihood(moved), start, step_share=step.share)
+        tol = min(float(self.tol), start.tol)
+        done = refine_products(table.data, start.parameters, max_iter=int(self.max_iter), tol=tol)
+        likelihood = float(done.log_likelihood[0]) + table.base
+        return RefinedProducts(table.families, done.parameters, likelihood, start, done.trace)
+
+    def _table_of(self, found: Found) -> Table:
+        """The likelihood of all rows."""
+        rows, estimate = found.rows, found.estimate
+        return Table.of(rows, exact_families(rows) if estimate is None else estimate.families(rows.schema))
+
+    def _conclude(self, found: Found, refined: RefinedProducts | None) -> Diagnostics:
+        k, estimate = self.n_components, found.estimate
+        schema = self._stream_schema() if found.rows is None else found.rows.schema
+        done = self._unrefined(found, schema) if refined is None else refined
+        self._learn(schema, done)
+        method = ", then ".join([*([] if estimate is None else [estimate.name]), *done.steps])
+        advice = (*done.advice(estimate, found.error), *advice_on(schema, k))
+        if estimate is None:
+            return without_moments(k, method, advice, done.details)
+        method = "completed moments, one pass (EM would need the rows again)" if found.rows is None else method
+        return describe(estimate, method, done.families, advice, done.details)
+
+    def _unrefined(self, found: Found, schema: Schema) -> RefinedProducts:
+        """The estimate as it is."""
+        families = found.estimate.families(schema)
+        parameters, _ = found.estimate.parameters(families, POLICY.pure_floor)
+        if found.rows is None:
+            return RefinedProducts(families, parameters)
+        return RefinedProducts(families, parameters, Table.of(found.rows, families).log_likelihood(parameters))
+
+    def _wait(self, found: Found, rng: np.random.Generator) -> Diagnostics:
+        """All components alike, until there are rows to tell them apart."""
+        rows, k = self._held_table(), self.n_components
+        if rows is None:
+            return super()._wait(found, rng)
+        one = product_start(rows, rows.schema, 1, rng)
+        families = one.families(rows.schema)
+        table = np.repeat(one.parameters(families, POLICY.start_floor)[0].table, k, axis=0)
+        self._learn(rows.schema, RefinedProducts(families, Parameters(np.full((1, k), 1 / k), table)))
+        text = f"the rows so far do not determine the components: {found.error}"
+        return without_moments(k, "waiting for more rows", (text, *advice_on(rows.schema, k)), {})
+
+    def _learn(self, schema: Schema, done: RefinedProducts) -> None:
+        order = np.argsort(-done.parameters.weights[0], kind="stable")
+        families, table = done.families, done.parameters.table[order]
+        self._schema, self._families, self._table = schema, families, table
+        self.weights_, self.families_ = done.parameters.weights[0][order], schema.families
+        self.means_, self.variances_ = families.column_moments(table)
+        self.probabilities_ = families.category_tables(table)
         self.categories_ = [np.array(schema.columns[j].categories) for j in families.categorical]
-        for j, part in zip(families.categorical, self.probabilities_, strict=True):
-            codes = np.arange(part.shape[1])
-            self.means_[:, j] = part @ codes
-            self.variances_[:, j] = part @ codes**2 - self.means_[:, j] ** 2
-        self.n_iter_, self.converged_, self.lower_bound_ = fitted.n_iter, fitted.converged, fitted.log_likelihood
+        self.n_iter_, self.converged_, self.lower_bound_ = done.n_iter, done.converged, done.log_likelihood
 
     # What `MixtureEstimator` asks for.
 
     def _clean(self, X: Any) -> Floats:
-        return self._schema.read(self._matrix(X, reset=False))
+        return self._schema.read(check_matrix(self, X, reset=False))
 
     def _log_joint(self, clean: Floats) -> Floats:
         families = self._families.with_missing(clean)
@@ -305,14 +320,14 @@ class ProductMixture(MixtureEstimator):
         families, n = self._families, labels.size
         values = np.empty((n, self.n_features_in_))
         for j in families.bernoulli:
-            values[:, j] = rng.random(n) < self.means_[labels, j]
+            values[:, [j]] = BERNOULLI.draw(self.means_[:, [j]], labels, rng)
         for j in families.poisson:
-            values[:, j] = draw_counts(rng, self.means_[labels, j])
+            values[:, [j]] = POISSON.draw(self.means_[:, [j]], labels, rng)
         for j in families.gaussian:
-            values[:, j] = rng.normal(self.means_[labels, j], np.sqrt(self.variances_[labels, j]))
+            values[:, [j]] = DIAGONAL.draw(self.means_[:, [j]], self.variances_[:, [j]], labels, rng)
         drawn: list[Any] = list(values.T)
         for j, table, known in zip(families.categorical, self.probabilities_, self.categories_, strict=True):
-            codes = (rng.random((n, 1)) > np.cumsum(table, axis=1)[labels]).sum(axis=1).clip(max=table.shape[1] - 1)
+            codes = CATEGORICAL.draw(table, labels, rng)
             values[:, j], drawn[j] = codes, known[codes]
         numbers = all(known.dtype.kind in "biuf" for known in self.categories_)
         return np.column_stack(drawn) if numbers else np.column_stack([np.asarray(d, dtype=object) for d in drawn])
@@ -371,8 +386,3 @@ class ProductMixture(MixtureEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _is_numeric(X: Any) -> bool:
-    """Whether the types of an array or of a DataFrame's columns are those of numbers: no need to look at values."""
-    return all(getattr(dtype, "kind", "O") in "biuf" for dtype in (X.dtypes if is_frame(X) else [X.dtype]))

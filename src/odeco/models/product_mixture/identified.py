@@ -16,6 +16,12 @@ from math import prod
 from odeco.sources.tables import Schema
 
 
+def advice_on(schema: Schema, n_components: int) -> list[str]:
+    """What is to be said of the columns, each by itself and all together."""
+    doubt = not_identified(schema, n_components)
+    return [*schema.notes, *([doubt] if doubt else [])]
+
+
 def not_identified(schema: Schema, n_components: int) -> str:
     """What to say where the columns cannot tell `n_components` apart; nothing where they can."""
     sizes = [column.n_categories for column in schema.columns]

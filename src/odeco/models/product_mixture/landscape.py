@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs, spike_limits
+from odeco.families.responsibilities import shares_of
+from odeco.fitting.landscape import RowLandscape, Sums, spike_limits
 from odeco.refinement.product_mixture import (
     PRIOR,
     Data,
     Expectation,
     Parameters,
-    expect,
     log_joint,
     maximize,
     refine_products,
@@ -45,24 +45,14 @@ class ProductLandscape(RowLandscape[Parameters]):
         done = refine_products(self.data, state, max_iter=n_steps, tol=tol)
         return done.parameters, float(done.log_likelihood[0]) + self.base
 
-    def merge(self, state: Parameters, n_pairs: int) -> Parameters:
-        found = expect(self.data, state)
-
-        def joined(i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
-            return self._expected(found.sums[i] + found.sums[j], found.totals[i] + found.totals[j])
-
-        costs = pair_costs(self._expected(found.sums, found.totals), joined)
-        adding = merging(len(costs), cheapest_pairs(costs, n_pairs))
-        return self._maximize(adding @ found.sums, adding @ found.totals)
-
     def degenerate(self, state: Parameters) -> bool:
         """Whether the values of a column of numbers are nearly equal in a component of few rows."""
         limits = spike_limits(state.weights[0] * self.data.weight, self.data.weight)
         return bool((state.table[:, self.data.families.spans[4]] < limits[:, None]).any())
 
-    def of_shares(self, shares: Floats) -> Parameters:
-        """The parameters of responsibilities times weights, (k, n)."""
-        return self._maximize(shares @ self.rows[0], shares.sum(axis=1))
+    def sums(self, shares: Floats) -> Sums:
+        """Rows, and their statistics (k, P), of each component."""
+        return shares.sum(axis=1), shares @ self.rows[0]
 
     @cached_property
     def features(self) -> Floats:
@@ -84,20 +74,12 @@ class ProductLandscape(RowLandscape[Parameters]):
 
     def posterior(self, state: Parameters) -> tuple[Floats, Floats]:
         statistics, weights = self.rows
-        joint = log_joint(self.data.families, statistics, state.weights, state.table).T
-        highest = joint.max(axis=0)
-        joint -= highest
-        shares = np.exp(joint, out=joint)
-        totals = shares.sum(axis=0)
-        shares *= (1.0 if weights is None else weights) / totals
-        return np.ascontiguousarray(shares), highest + np.log(totals)
+        return shares_of(log_joint(self.data.families, statistics, state.weights, state.table), weights)
 
-    def _maximize(self, sums: Floats, totals: Floats) -> Parameters:
-        return maximize(self.data, Expectation(sums, totals, np.zeros(1)), (1, len(totals)))
+    def maximized(self, sums: Sums) -> Parameters:
+        return maximize(self.data, Expectation(sums[1], sums[0], np.zeros(1)), (1, len(sums[0])))
 
-    def _expected(self, sums: Floats, totals: Floats) -> Floats:
-        """Largest expected log-likelihood of components with these sums, up to what mergers leave as it is, (m,)."""
-        families = self.data.families
-        slopes, constants = families.natural(families.estimate(sums, totals, self.data.overall, PRIOR))
-        entropy = totals * np.log(np.maximum(totals, np.finfo(float).tiny))
-        return np.asarray(entropy + np.einsum("ip,ip->i", slopes, sums) + constants * totals)
+    def expected(self, sums: Sums, state: Parameters) -> Floats:
+        families, (totals, statistics) = self.data.families, sums
+        slopes, constants = families.natural(families.estimate(statistics, totals, self.data.overall, PRIOR))
+        return np.asarray(np.einsum("ip,ip->i", slopes, statistics) + constants * totals)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer
 from odeco.exceptions import MomentError
-from odeco.kernels.products import tall_inner, tall_product
-from odeco.models.product_mixture.solve import (
-    REFILLS,
-    ProductStart,
-    Summary,
-    WhiteTriples,
-    sampling_noise,
-    solve_triples,
-)
+from odeco.families.tables import Families
+from odeco.models.product_mixture.column_pairs import ColumnPairs
+from odeco.models.product_mixture.policy import POLICY, Policy
+from odeco.models.product_mixture.solve import CompletedMoments, ProductStart, Summary, WhiteTriples, sampling_noise
+from odeco.moments.passes import Passes, fill, mapped, run_passes
 from odeco.moments.products import (
     MOST_EXPLICIT,
     FeatureMap,
@@ -27,33 +22,11 @@ from odeco.moments.products import (
     ProductPairs,
     ProductTriples,
 )
-from odeco.sources.dense import DenseSource, OutOfCoreRows, first_rows
-from odeco.sources.tables import Column, Schema, open_table
-from odeco.whitening.completed import CompletedPairs, rank_above, whiten_completed
+from odeco.sources.dense import DenseBatch, DenseSource, first_rows
+from odeco.sources.tables import Schema, TableSource
+from odeco.whitening.completed import CompletedPairs, rank_above, sparse_blocks, whiten_completed
 
 Floats = NDArray[np.float64]
-
-# Passes of that reading: the error of a subspace that far ahead of the noise is smaller by then.
-_IMPLICIT_ITERATIONS = 15
-# Features of all rows are kept up to this size.
-_MOST_BYTES = 2**29
-
-
-def gaussian_start(
-    X: DenseSource | ArrayLike,
-    n_components: int,
-    *,
-    sample_weight: ArrayLike | None = None,
-    rng: np.random.Generator,
-    method: Decomposer = AUTO,
-) -> ProductStart:
-    """Weights, means and variances of a mixture of axis-aligned Gaussians from completed moments.
-
-    Raises `MomentError` where the moments do not support so many components.
-    """
-    source = X if isinstance(X, DenseSource) else open_table(X, "gaussian", sample_weight)
-    schema = Schema(tuple(Column(f"x{j}", "gaussian") for j in range(source.n_features)))
-    return product_start(source, schema, n_components, rng, method=method)
 
 
 def product_start(
@@ -62,44 +35,75 @@ def product_start(
     n_components: int,
     rng: np.random.Generator,
     *,
-    n_refills: int = REFILLS,
-    n_fills: int = 100,
-    tol: float = 1e-5,
-    refill_tol: float | None = None,
     method: Decomposer = AUTO,
+    policy: Policy = POLICY,
 ) -> ProductStart:
+    """The moment estimate of the rows of a source."""
+    passes = completed_passes(first_look(source, schema), n_components, rng, policy)
+    return run_passes(passes, source).start(rng, method, policy)
+
+
+def completed_passes(
+    features: FeatureMap, n_components: int, rng: np.random.Generator, policy: Policy = POLICY
+) -> Passes[CompletedMoments]:
     """Pass 1: pairs, completed and whitened (many passes for more than 2,000 features). Pass 2: triples."""
-    features = first_look(source, schema)
-    if features.n_features <= MOST_EXPLICIT:
-        pairs = ProductPairs(features).update_all(source)
-        summary = summarize(pairs, np.diag(pairs.covariance()))
-        n_passes = 2
+    k, n_passes, n_distinct, n_fills = n_components, 2, None, policy.fills
+    summary, pairs = yield from pair_passes(features)
+    if k == 1:
+        return CompletedMoments(summary, n_passes)
+    _check_rank(features, k)
+    if is_explicit(features):
+        n_distinct = 1 + rank_above(pairs, sampling_noise(summary))
     else:
-        marginals = ProductMarginals(features).update_all(source)
-        summary = summarize(marginals, marginals.variance)
-        n_passes = 2 + (_IMPLICIT_ITERATIONS if n_components > 1 else 0)
-    if n_components == 1:
-        return one_component(summary, n_passes)
-    _check_rank(features, n_components)
-    n_distinct = None
-    if features.n_features <= MOST_EXPLICIT:
-        known = explicit_pairs(pairs, summary)
-        n_distinct = 1 + rank_above(known, sampling_noise(summary))
-        whitener = whiten_completed(known, n_components - 1, rng, max_iter=n_fills, tol=tol)
-    else:
-        implicit = implicit_pairs(source, summary)
-        whitener = whiten_completed(implicit, n_components - 1, rng, max_iter=_IMPLICIT_ITERATIONS)
+        n_fills = policy.implicit_iterations
+        n_passes += n_fills
+    whitener = yield from whiten_completed(pairs, k - 1, rng, max_iter=n_fills, tol=policy.fill_tol)
     matrix, lift = (np.asarray(part, dtype=np.float64) for part in (whitener.matrix, whitener.lift))
-    triples = ProductTriples(summary.features, summary.table(matrix)).update_all(source)
+    triples = yield ProductTriples(summary.features, summary.table(matrix))
     white = WhiteTriples.of(triples, summary, matrix, lift)
-    spectrum = np.asarray(whitener.spectrum, dtype=np.float64)
-    start = solve_triples(white, summary, rng, spectrum, n_passes, n_refills, refill_tol, method)
-    return replace(start, n_distinct=n_distinct)
+    return CompletedMoments(summary, n_passes, white, np.asarray(whitener.spectrum, dtype=np.float64), n_distinct)
+
+
+def paired_passes(
+    first: DenseBatch, schema: Schema, n_components: int, rng: np.random.Generator
+) -> Passes[CompletedMoments]:
+    """The same for pairs of columns."""
+    pairs = ColumnPairs(schema)
+    found = yield from mapped(completed_passes(feature_map(pairs(first), pairs.schema), n_components, rng), pairs)
+    return replace(found, column_pairs=pairs)
+
+
+def is_explicit(features: FeatureMap) -> bool:
+    """Whether all pairs of features are kept."""
+    return features.n_features <= MOST_EXPLICIT
+
+
+def pair_passes(features: FeatureMap) -> Passes[tuple[Summary, CompletedPairs]]:
+    """One pass: centres and scales, and products of different columns, which take more passes where they are many."""
+    if is_explicit(features):
+        pairs = yield ProductPairs(features)
+        summary = summarize(pairs, np.diag(pairs.covariance()))
+        return summary, explicit_pairs(pairs, summary)
+    marginals = yield ProductMarginals(features)
+    summary = summarize(marginals, marginals.variance)
+    return summary, implicit_pairs(summary)
 
 
 def first_look(source: DenseSource, schema: Schema) -> FeatureMap:
     """Centres and scales from the first rows: near enough for sums about them to keep their digits."""
-    rows = first_rows(source, 1024).rows.astype(np.float64)
+    return feature_map(first_rows(source, POLICY.first_look), schema)
+
+
+def exact_families(source: TableSource) -> Families:
+    """The columns for EM, with centres and scales of all rows; one pass."""
+    marginals = fill(ProductMarginals(first_look(source, source.schema)), source)
+    features = summarize(marginals, marginals.variance).features
+    return Families.of(source.schema, features.centre, features.scale)
+
+
+def feature_map(first: DenseBatch, schema: Schema) -> FeatureMap:
+    """Centres and scales of some rows."""
+    rows = first.rows.astype(np.float64)
     known = ~np.isnan(rows)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, rows, 0.0).sum(axis=0) / count
@@ -134,29 +138,20 @@ def explicit_pairs(pairs: ProductPairs, summary: Summary) -> CompletedPairs:
     covariance = pairs.covariance() / np.outer(factor, factor)
     rows, columns, start = summary.within()
     covariance[rows, columns] = 0.0
-    return CompletedPairs(len(covariance), lambda V: covariance @ V, rows, columns, start)
+    return CompletedPairs.at_hand(covariance, rows, columns, start)
 
 
-def implicit_pairs(source: DenseSource, summary: Summary) -> CompletedPairs:
-    """The same without forming it: every product reads the data once."""
+def implicit_pairs(summary: Summary) -> CompletedPairs:
+    """The same without forming it: every product is a pass."""
     features, owner = summary.features, summary.features.owner
     rows, columns, start = summary.within()
     shares = summary.shares[owner]
-    operator = CompletedPairs(features.n_features, lambda V: V, rows, columns, start)
-    inside = operator.filled(start / shares[rows])
+    inside = sparse_blocks(features.n_features, rows, columns, start / shares[rows])
     factor = 1.0 / (summary.spread * shares)
 
-    blocks = _EncodedBlocks(source, features)
-
-    def product(V: Floats) -> Floats:
-        if isinstance(source, OutOfCoreRows):
-            cross = ProductCross(features, summary.table(V)).update_all(source).cross
-        else:
-            table, cross = summary.table(V), np.zeros_like(V)
-            for encoded, weights in blocks:
-                z = tall_product(encoded, table)
-                cross += tall_inner(encoded, z if weights is None else z * weights[:, None])
-        cross = cross / summary.weight
+    def product(V: Floats) -> Passes[Floats]:
+        sums = yield ProductCross(features, summary.table(V))
+        cross = sums.cross / summary.weight
         offset = features.column_sums(cross)[owner] * summary.mean[:, None]
         return np.asarray((cross - offset * features.onehot[:, None]) * factor[:, None] - inside @ V)
 
@@ -170,35 +165,3 @@ def _check_rank(features: FeatureMap, n_components: int) -> None:
             f"{features.n_columns} columns with {free} free features do not determine {n_components} components by "
             "their second and third moments: at least 3 columns and as many features as components are needed."
         )
-
-
-def one_component(summary: Summary, n_passes: int) -> ProductStart:
-    """Means and variances: all there is to one component."""
-    mean = (summary.mean)[None]
-    second = np.where(summary.features.onehot, summary.mean, summary.variance + summary.mean**2)[None]
-    noise = sampling_noise(summary)
-    return ProductStart(np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, noise, 0.0, n_passes)
-
-
-class _EncodedBlocks:
-    """Features of all rows in blocks, kept from the first reading on where they fit."""
-
-    def __init__(self, source: DenseSource, features: FeatureMap) -> None:
-        self._source, self._features = source, features
-        self._kept: list[tuple[Floats, Floats | None]] | None = None
-
-    def __iter__(self) -> Iterator[tuple[Floats, Floats | None]]:
-        if self._kept is not None:
-            yield from self._kept
-            return
-        step, size = self._features.block_rows(), 0
-        kept: list[tuple[Floats, Floats | None]] = []
-        for batch in self._source:
-            for low in range(0, len(batch), step):
-                encoded = self._features.encode(np.asarray(batch.rows[low : low + step], dtype=np.float64))
-                block = encoded, None if batch.weights is None else batch.weights[low : low + step]
-                size += encoded.nbytes
-                if size <= _MOST_BYTES:
-                    kept.append(block)
-                yield block
-        self._kept = kept if size <= _MOST_BYTES else None

@@ -1,30 +1,32 @@
 """From whitened triples to the parameters of a product mixture: refill, decompose, read off (Theorem 4.3).
 
-The affine form: features are centred, their second moment has rank k - 1, and a constant 1 is put before the k - 1
-whitened coordinates. The k x k x k tensor of (1, z) is then orthogonally decomposable, the squared first coordinates of
+The affine form: features are centred, their second moment has rank k - 1, and a constant 1 is put after the k - 1
+whitened coordinates. The k x k x k tensor of (z, 1) is then orthogonally decomposable, the squared last coordinates of
 its eigenvectors are the weights, and k - 1 independent differences of means suffice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer, run_decomposer
 from odeco.decomposition.result import Decomposition
+from odeco.diagnostics import Diagnostics
+from odeco.families.tables import Families
+from odeco.models.product_mixture.column_pairs import ColumnPairs
+from odeco.models.product_mixture.policy import POLICY, Policy
 from odeco.moments.products import FeatureMap, ProductTriples, repeated_terms, symmetrized
+from odeco.reduction.affine import affine_tensor, upright_vectors
+from odeco.refinement.product_mixture import Parameters
+from odeco.sources.tables import Schema
 from odeco.tensors import ExplicitTensor
 
 Floats = NDArray[np.float64]
-
-# Rounds of refilling the triples that repeat a column.
-REFILLS = 60
-# A residual this many times the best one ends the refilling.
-_WORSE = 1.5
-# Weights are not taken to be smaller than this share of 1/k: means are divided by their roots.
-_LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,12 @@ class ProductStart:
         How large an eigenvalue pure sampling noise has.
     n_distinct : int or None
         Components that the pairs of columns tell apart, whatever k is; None where that was not counted.
+    name : str
+        How it was found, in words.
+    details : mapping
+        For `Diagnostics.details`.
+    column_pairs : ColumnPairs or None
+        Where the features are those of pairs of columns.
     """
 
     weights: Floats
@@ -56,6 +64,9 @@ class ProductStart:
     n_passes: int
     decomposition: Decomposition | None = field(default=None, repr=False)
     n_distinct: int | None = None
+    name: str = "completed moments"
+    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    column_pairs: ColumnPairs | None = field(default=None, repr=False)
 
     @property
     def suggested(self) -> int | None:
@@ -72,7 +83,77 @@ class ProductStart:
     def variances(self) -> Floats:
         """(k, d) for tables of numbers: not below a hundredth of the column's."""
         spread = self.feature_seconds - self.feature_means**2
-        return np.asarray(np.maximum(spread, 1e-2) * self.features.scale**2)
+        return np.asarray(np.maximum(spread, POLICY.least_variance) * self.features.scale**2)
+
+    @property
+    def doubt(self) -> str:
+        """What to say where the last direction is within the noise; pairs of columns have a noise of their own."""
+        k = len(self.weights)
+        if self.column_pairs is not None or k < 2 or self.spectrum.size < k - 1 or self.spectrum[k - 2] > self.noise:
+            return ""
+        count = int(np.sum(self.spectrum > self.noise)) + 1
+        return (
+            f"eigenvalue {k - 1} of the pair moments, {self.spectrum[k - 2]:.3g}, is within the noise "
+            f"({self.noise:.3g}): the means tell about {count} components apart. Lower n_components, or use more rows "
+            "or columns."
+        )
+
+    def families(self, schema: Schema) -> Families:
+        """The columns for EM; those that are joined in pairs are discrete and have no scale."""
+        if self.column_pairs is None:
+            return Families.of(schema, self.features.centre, self.features.scale)
+        return Families.of(schema, np.zeros(len(schema)), np.ones(len(schema)))
+
+    def parameters(self, families: Families, floor: float) -> tuple[Parameters, float]:
+        """In the parameters of EM, at least `floor` from impossible values, and the mass that was clipped."""
+        if self.column_pairs is None:
+            return _as_parameters(families, self, floor)
+        pairs = Families.of(self.column_pairs.schema, self.features.centre, self.features.scale)
+        found, clipped = _as_parameters(pairs, self, floor)
+        return Parameters(found.weights, self.column_pairs.marginal(pairs, found.table, families)), clipped
+
+
+def describe(
+    start: ProductStart, method: str, families: Families, advice: tuple[str, ...], details: dict[str, Any]
+) -> Diagnostics:
+    """The report on a fit that began with the estimate."""
+    return Diagnostics(
+        len(start.weights),
+        start.spectrum,
+        start.gap,
+        start.condition,
+        start.residual,
+        start.parameters(families, POLICY.pure_floor)[1],
+        start.suggested,
+        method,
+        start.n_passes,
+        advice,
+        {"noise": start.noise, **start.details, **details},
+    )
+
+
+def _as_parameters(families: Families, start: ProductStart, floor: float) -> tuple[Parameters, float]:
+    """Weights and means of features as the parameters of their columns; the mass that was clipped."""
+    features, means, starts = start.features, start.feature_means, start.features.starts
+    table = np.empty((len(start.weights), families.n_parameters))
+    bernoulli, indicators, counts, numbers, squares = families.spans
+    at = starts[families.bernoulli]
+    p = means[:, at] * features.scale[families.bernoulli] + features.centre[families.bernoulli]
+    table[:, bernoulli] = np.clip(p, floor, 1 - floor)
+    clipped = float(np.abs(p - np.clip(p, 0, 1)).max(initial=0.0))
+    raw = means[:, features.onehot]
+    clipped = max(clipped, float(np.maximum(-raw, 0.0).max(initial=0.0)))
+    table[:, indicators] = np.maximum(raw, floor)
+    rate = means[:, starts[families.poisson]] * features.scale[families.poisson] + features.centre[families.poisson]
+    table[:, counts] = np.maximum(rate, max(floor, 1e-12) * np.maximum(features.centre[families.poisson], 1e-3))
+    at, columns = starts[families.gaussian], families.gaussian
+    # Columns of a sample have a centre and a scale of their own.
+    ratio = features.scale[columns] / families.scale[columns]
+    shift = (features.centre[columns] - families.centre[columns]) / families.scale[columns]
+    table[:, numbers] = means[:, at] * ratio + shift
+    spread = start.feature_seconds[:, at] - means[:, at] ** 2
+    table[:, squares] = np.maximum(spread, POLICY.least_variance) * ratio**2
+    return Parameters(start.weights[None], families.project(table)), clipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,39 +225,61 @@ class WhiteTriples:
         return cls(matrix, lift, distinct, triples.second / known, triples.third / known, squares, shift)
 
 
-def solve_triples(
-    white: WhiteTriples,
-    summary: Summary,
-    rng: np.random.Generator,
-    spectrum: Floats,
-    n_passes: int,
-    n_refills: int = REFILLS,
-    tol: float | None = None,
-    method: Decomposer = AUTO,
-) -> ProductStart:
-    """Decompose the completed triples and read the parameters off.
+@dataclass(frozen=True, eq=False)
+class CompletedMoments:
+    """What the passes leave: pairs, whitened, and triples; of one component, means and variances alone.
 
-    `tol` is the change of the means, in deviations of the columns, at which refilling ends: by default a tenth of
-    their sampling error.
+    Attributes
+    ----------
+    white : WhiteTriples or None
+        None for one component.
+    spectrum, n_passes, n_distinct, column_pairs : see `ProductStart`
     """
-    W, k = white.matrix, white.matrix.shape[1] + 1
-    middle = W.T @ white.shift
-    # From third moments about the reference to central ones; pairs are white.
-    central = white.distinct - symmetrized(np.eye(k - 1)[:, :, None] * middle) - _cube(middle)
-    found, weights, centred = _refilled(white, summary, central, rng, n_refills, tol, method)
-    means = np.clip(centred + white.shift, *_range(summary))
+
+    summary: Summary
+    n_passes: int
+    white: WhiteTriples | None = None
+    spectrum: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    n_distinct: int | None = None
+    column_pairs: ColumnPairs | None = field(default=None, repr=False)
+
+    def start(self, rng: np.random.Generator, method: Decomposer = AUTO, policy: Policy = POLICY) -> ProductStart:
+        """Decompose the completed triples and read the parameters off."""
+        white, summary, spectrum = self.white, self.summary, self.spectrum
+        if white is None:
+            return _one_component(summary, self.n_passes)
+        W, k = white.matrix, white.matrix.shape[1] + 1
+        middle = W.T @ white.shift
+        # From third moments about the reference to central ones; pairs are white.
+        central = white.distinct - symmetrized(np.eye(k - 1)[:, :, None] * middle) - _cube(middle)
+        found, weights, centred = _refilled(white, summary, central, rng, method, policy)
+        means = np.clip(centred + white.shift, *_range(summary))
+        return ProductStart(
+            weights,
+            summary.features,
+            means * summary.spread + summary.mean,
+            _seconds(white, summary, weights, means),
+            spectrum,
+            float(1 - np.abs(spectrum[k - 1 :]).max(initial=0.0) / spectrum[k - 2]),
+            float(spectrum[0] / spectrum[k - 2]),
+            sampling_noise(summary),
+            found.residual,
+            self.n_passes,
+            found,
+            self.n_distinct,
+            "completed moments" if self.column_pairs is None else "completed moments of pairs of columns",
+            {} if self.column_pairs is None else {"column_pairs": self.column_pairs.names},
+            self.column_pairs,
+        )
+
+
+def _one_component(summary: Summary, n_passes: int) -> ProductStart:
+    """Means and variances: all there is to one component."""
+    mean = summary.mean[None]
+    second = np.where(summary.features.onehot, summary.mean, summary.variance + summary.mean**2)[None]
+    noise = sampling_noise(summary)
     return ProductStart(
-        weights,
-        summary.features,
-        means * summary.spread + summary.mean,
-        _seconds(white, summary, weights, means),
-        spectrum,
-        float(1 - np.abs(spectrum[k - 1 :]).max(initial=0.0) / spectrum[k - 2]),
-        float(spectrum[0] / spectrum[k - 2]),
-        sampling_noise(summary),
-        found.residual,
-        n_passes,
-        found,
+        np.ones(1), summary.features, mean, second, np.zeros(0), 1.0, 1.0, noise, 0.0, n_passes, name="means"
     )
 
 
@@ -185,21 +288,21 @@ def _refilled(
     summary: Summary,
     central: Floats,
     rng: np.random.Generator,
-    n_refills: int,
-    tol: float | None,
     method: Decomposer,
+    policy: Policy,
 ) -> tuple[Decomposition, Floats, Floats]:
     """Decompose, refill the triples that repeat a column from the model, decompose again until nothing moves.
 
     A round whose residual is much worse than the best so far ends it: then the best is kept, otherwise the last.
     """
-    k, limit = central.shape[0] + 1, 0.1 / np.sqrt(summary.weight) if tol is None else tol
+    k, tol = central.shape[0] + 1, policy.refill_tol
+    limit = 0.1 / np.sqrt(summary.weight) if tol is None else tol
     tensor, best = central, None
-    for _ in range(n_refills + 1):
-        found = run_decomposer(method, ExplicitTensor(_affine(tensor)), k, rng)
+    for _ in range(policy.refills + 1):
+        found = run_decomposer(method, ExplicitTensor(affine_tensor(tensor)), k, rng)
         weights, centred = _read(found, white.lift)
         if best is not None:
-            if found.residual > _WORSE * best[0].residual + 1e-3:
+            if found.residual > policy.worse_residual * best[0].residual + 1e-3:
                 break
             if _distance(best[2], centred, weights) <= limit:
                 return found, weights, centred
@@ -228,30 +331,18 @@ def sampling_noise(summary: Summary) -> float:
     return float(1.5 * (2 * ratio + ratio**2))
 
 
-def _affine(cubes: Floats) -> Floats:
-    """The third moment of (1, z), z white and centred, from that of z."""
-    r = len(cubes)
-    tensor = np.zeros((r + 1,) * 3)
-    tensor[1:, 1:, 1:] = cubes
-    tensor[0, 0, 0] = 1.0
-    where = np.arange(1, r + 1)
-    tensor[0, where, where] = tensor[where, 0, where] = tensor[where, where, 0] = 1.0
-    return tensor
-
-
 def _read(found: Decomposition, lift: Floats) -> tuple[Floats, Floats]:
     """Weights and centred means of f (k, D) from the eigenvectors of the affine tensor."""
-    vectors = found.eigenvectors * np.where(found.eigenvectors[0] < 0, -1.0, 1.0)
-    k = vectors.shape[1]
-    roots = np.maximum(vectors[0], np.sqrt(_LEAST_WEIGHT / k))
+    vectors = upright_vectors(found.eigenvectors)
+    roots = np.maximum(vectors[-1], np.sqrt(POLICY.least_weight / vectors.shape[1]))
     weights = roots**2 / np.sum(roots**2)
-    return weights, np.asarray((lift @ (vectors[1:] / roots)).T)
+    return weights, np.asarray((lift @ (vectors[:-1] / roots)).T)
 
 
 def _range(summary: Summary) -> tuple[Floats, Floats]:
     """Bounds of the means of f: indicators lie between 0 and 1, numbers within some deviations of their mean."""
-    low = np.where(summary.features.onehot, -summary.mean / summary.spread, -10.0)
-    high = np.where(summary.features.onehot, (1.0 - summary.mean) / summary.spread, 10.0)
+    low = np.where(summary.features.onehot, -summary.mean / summary.spread, -POLICY.furthest_mean)
+    high = np.where(summary.features.onehot, (1.0 - summary.mean) / summary.spread, POLICY.furthest_mean)
     return low, high
 
 

@@ -6,28 +6,25 @@ only add to sums on those directions; those of tables with few distinct rows are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.decomposition import AUTO, Decomposer
 from odeco.fitting.stream import StreamPlan
-from odeco.models.product_mixture.moments import explicit_pairs, first_look, implicit_pairs, one_component, summarize
-from odeco.models.product_mixture.solve import ProductStart, Summary, WhiteTriples, solve_triples
-from odeco.models.product_mixture.table import DistinctRows, distinct_rows
+from odeco.models.product_mixture.moments import feature_map, pair_passes
+from odeco.models.product_mixture.policy import POLICY
+from odeco.models.product_mixture.solve import CompletedMoments, Summary, WhiteTriples
+from odeco.models.product_mixture.table import DistinctRows, distinct_rows, joined
 from odeco.moments.base import Additive, PackedSums
-from odeco.moments.products import MOST_EXPLICIT, ProductMarginals, ProductPairs, ProductTriples
-from odeco.sources.dense import DenseBatch, DenseSource, join_batches
+from odeco.moments.passes import Passes, run_passes
+from odeco.moments.products import FeatureMap, ProductTriples
+from odeco.sources.dense import DenseBatch, join_batches
 from odeco.sources.rows import TABLES, TableChunk
-from odeco.sources.tables import Schema, infer_schema
-from odeco.whitening.completed import CompletedPairs, check_completed, completed_range
+from odeco.sources.tables import Schema, TableSource, infer_schema
+from odeco.whitening.completed import check_completed, completed_range, sparse_blocks
 
 Floats = NDArray[np.float64]
-
-# Rounds of filling the products of a column with itself.
-_FILLS = 20
 
 
 def table_plan(n_components: int, family: Any, names: Any, n_first: int) -> StreamPlan[TableChunk, StreamedTable]:
@@ -36,7 +33,8 @@ def table_plan(n_components: int, family: Any, names: Any, n_first: int) -> Stre
     def learn(first: TableChunk, rng: np.random.Generator) -> StreamedTable:
         schema, batch = read_table(first, family, names)
         schema = Schema(schema.columns)  # without notes: later rows may be different
-        reference, basis = _directions(schema, batch, n_components, rng)
+        directions = _directions(feature_map(batch, schema), max(n_components - 1, 1), rng)
+        reference, basis = run_passes(directions, [batch])
         return StreamedTable(schema, reference, basis, n_first)
 
     return StreamPlan(TABLES, n_first, learn)
@@ -55,22 +53,12 @@ def read_rows(chunk: TableChunk, schema: Schema) -> DenseBatch:
     )
 
 
-def _directions(
-    schema: Schema, batch: DenseBatch, n_components: int, rng: np.random.Generator
-) -> tuple[Summary, Floats]:
+def _directions(features: FeatureMap, rank: int, rng: np.random.Generator) -> Passes[tuple[Summary, Floats]]:
     """A reference point and scale, and leading directions (D, r')."""
-    source = DenseSource(lambda: [batch], max(len(batch), 1))
-    features = first_look(source, schema)
-    rank = max(n_components - 1, 1)
-    if features.n_features <= MOST_EXPLICIT:
-        pairs = ProductPairs(features).update(batch)
-        reference = summarize(pairs, np.diag(pairs.covariance()))
-        known = explicit_pairs(pairs, reference)
-    else:
-        marginals = ProductMarginals(features).update(batch)
-        reference = summarize(marginals, marginals.variance)
-        known = implicit_pairs(source, reference)
-    return reference, completed_range(known, rank, rank + 10, rng, max_iter=30)[1]
+    reference, pairs = yield from pair_passes(features)
+    slack, most = rank + POLICY.stream_slack, POLICY.stream_iterations
+    _, basis = yield from completed_range(pairs, rank, slack, rng, max_iter=most)
+    return reference, basis
 
 
 class StreamedTable(Additive):
@@ -87,8 +75,7 @@ class StreamedTable(Additive):
         """Add the rows of a chunk."""
         batch = read_rows(chunk, self.schema)
         self.triples.update(batch)
-        if self.distinct is not None:
-            self._count([self.distinct, distinct_rows(np.asarray(batch.rows, dtype=np.float64), batch.weights)])
+        self.distinct = self._counted(batch)
         return self
 
     def emptied(self) -> Self:
@@ -102,10 +89,7 @@ class StreamedTable(Additive):
         if _columns(self.schema) != _columns(other.schema):
             raise ValueError("cannot merge moments of different columns: make the basis once, then split the data.")
         self.triples.merge(other.triples)
-        if self.distinct is not None and other.distinct is not None:
-            self._count([self.distinct, other.distinct])
-        else:
-            self.distinct = None
+        self.distinct = None if other.distinct is None else self._counted(other.distinct.batch())
         return self
 
     def pack(self) -> PackedSums:
@@ -115,26 +99,30 @@ class StreamedTable(Additive):
         self.triples.unpack(packed)
         return self
 
-    def _count(self, parts: Iterable[DistinctRows]) -> None:
-        """Keep distinct rows as long as there are no more of them than rows would be held."""
-        parts = list(parts)
-        joined = distinct_rows(
-            np.concatenate([part.values for part in parts]), np.concatenate([part.weights for part in parts])
-        )
-        self.distinct = joined if len(joined) <= self.most_distinct else None
+    def held(self, waiting: TableChunk | None) -> TableSource | None:
+        """All rows, with those that wait, as long as they are held."""
+        counted = self.distinct if waiting is None else self._counted(read_rows(waiting, self.schema))
+        return None if counted is None else joined(self.schema.with_missing(counted.values), counted.batch())
 
-    def start(self, k: int, rng: np.random.Generator, method: Decomposer = AUTO) -> ProductStart:
-        """Whiten within the directions, with pairs completed from their products with them (Nystrom), then solve."""
+    def _counted(self, more: DenseBatch) -> DistinctRows | None:
+        """Distinct rows, as long as all are known and there are no more of them than rows would be held."""
+        if self.distinct is None:
+            return None
+        rows = join_batches([self.distinct.batch(), more])
+        found = distinct_rows(np.asarray(rows.rows, dtype=np.float64), rows.weights)
+        return found if len(found) <= self.most_distinct else None
+
+    def moments(self, k: int) -> CompletedMoments:
+        """Whitened within the directions, with pairs completed from their products with them (Nystrom)."""
         triples = self.triples
         summary = self._summary(triples)
         if k == 1:
-            return one_component(summary, 1)
+            return CompletedMoments(summary, 1)
         known = self._products(triples, summary)
         rows, columns, fill = summary.within()
-        places = CompletedPairs(len(known), lambda V: V, rows, columns, fill)
         values, turn, product = np.zeros(0), self.basis, known
-        for _ in range(_FILLS):
-            product = known + places.filled(fill) @ self.basis
+        for _ in range(POLICY.stream_fills):
+            product = known + sparse_blocks(len(known), rows, columns, fill) @ self.basis
             values, turn = np.linalg.eigh(self.basis.T @ product)
             values, turn = values[::-1], turn[:, ::-1]
             check_completed(values, k - 1)
@@ -143,7 +131,7 @@ class StreamedTable(Additive):
         white_turn = turn[:, : k - 1] / np.sqrt(values[: k - 1])
         matrix, lift = self.basis @ white_turn, product @ white_turn
         white = WhiteTriples.of(triples, self.reference, matrix, lift, white_turn)
-        return solve_triples(white, self.reference, rng, values, 1, method=method)
+        return CompletedMoments(self.reference, 1, white, values)
 
     def _summary(self, triples: ProductTriples) -> Summary:
         """Means and variances of all rows, in the scale of the reference."""
@@ -161,9 +149,8 @@ class StreamedTable(Additive):
         cross = (cross - offset * onehot) / (summary.spread * shares)[:, None]
         shift = (triples.mean - self.reference.mean) / summary.spread
         rows, columns, within = summary.within()
-        own = CompletedPairs(len(cross), lambda V: V, rows, columns, within)
         # A column with itself is observed once, not twice: its product is too large by one share.
-        inside = own.filled(within / shares[rows]) @ self.basis
+        inside = sparse_blocks(len(cross), rows, columns, within / shares[rows]) @ self.basis
         middle = triples.projected / triples.weight
         return np.asarray(cross - np.outer(shift, middle) - inside)
 

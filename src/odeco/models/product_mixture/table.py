@@ -1,20 +1,26 @@
-"""Rows that repeat, counted once: what makes many starts cheap on tables with few distinct rows."""
+"""Rows of a table for a fit: checked, and those that repeat counted once, which makes many starts cheap."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_feature_names, validate_data
 
-from odeco.sources.dense import DenseBatch, DenseSource
-from odeco.sources.tables import Schema
+from odeco.fitting.rows import check_width, take_names
+from odeco.models.product_mixture.policy import POLICY
+from odeco.sources.counts import check_weights
+from odeco.sources.dense import DenseBatch, DenseSource, is_matrix, join_batches
+from odeco.sources.kinds import fitted_by
+from odeco.sources.partitions import is_elsewhere
+from odeco.sources.rows import TableChunk, TablePiece
+from odeco.sources.tables import Schema, TableSource, open_table
+from odeco.sources.values import is_frame, plain_array
 
 Floats = NDArray[np.float64]
-
-# Cells up to which rows are always compared, and first rows that decide for larger tables.
-MOST_CELLS = 2**18
-_FIRST = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +36,6 @@ class DistinctRows:
     def batch(self) -> DenseBatch:
         """The rows as a batch."""
         return DenseBatch(self.values, self.weights)
-
-    def source(self) -> DenseSource:
-        """The rows as a source."""
-        return DenseSource(lambda: [self.batch()], max(len(self), 1))
 
 
 def distinct_rows(values: Floats, weights: Floats | None) -> DistinctRows:
@@ -59,21 +61,83 @@ def row_hashes(values: Floats) -> NDArray[np.uint64]:
 
 def worth_joining(schema: Schema, values: Floats) -> bool:
     """Whether equal rows are looked for: always in small tables, in large ones where the first rows have some."""
-    if values.size <= MOST_CELLS:
+    if values.size <= POLICY.most_compared_cells:
         return True
-    return "gaussian" not in schema.families and np.unique(row_hashes(values[:_FIRST])).size < 0.99 * _FIRST
+    first = row_hashes(values[: POLICY.first_compared])
+    return (
+        "gaussian" not in schema.families and np.unique(first).size < POLICY.most_distinct_share * POLICY.first_compared
+    )
 
 
-def gather(source: DenseSource, most_cells: int) -> DenseBatch | None:
-    """All rows of a source as one batch, or None where there are too many."""
+def gather(source: DenseSource) -> DenseBatch | None:
+    """All rows as one batch; None where they are elsewhere, or too many."""
+    if is_elsewhere(source):
+        return None
     parts: list[DenseBatch] = []
     cells = 0
     for batch in source:
         cells += batch.rows.size
-        if cells > most_cells:
+        if cells > POLICY.most_cells:
             return None
         parts.append(batch)
-    weights = None
-    if any(part.weights is not None for part in parts):
-        weights = np.concatenate([np.ones(len(p)) if p.weights is None else p.weights for p in parts])
-    return DenseBatch(np.concatenate([part.rows for part in parts]), weights)
+    return join_batches(parts)
+
+
+def joined(schema: Schema, batch: DenseBatch) -> TableSource:
+    """A source of one batch, in which equal rows are joined where that is worth it."""
+    values, weights = np.asarray(batch.rows, dtype=np.float64), batch.weights
+    if worth_joining(schema, values):
+        rows = distinct_rows(values, weights)
+        values, weights = rows.values, None if (rows.weights == 1.0).all() else rows.weights
+    whole = DenseBatch(values, weights)
+    return TableSource(schema, lambda: [whole], batch_size=max(len(whole), 1))
+
+
+def open_rows(model: Any, X: Any, sample_weight: ArrayLike | None) -> Any:
+    """A source of a table to fit on, one matrix checked as scikit-learn does; labels keep their columns as they are."""
+    names = None
+    if is_matrix(X):
+        X = check_matrix(model, X, reset=True)
+        names = getattr(model, "feature_names_in_", None)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, X.shape[0])
+    take_names(model, X)
+    source = open_table(fitted_by(model, X), model.family, sample_weight, names=names)
+    model.n_features_in_ = source.n_features
+    return source
+
+
+def row_chunks(
+    model: Any, X: Any, schema: Schema | None, sample_weight: ArrayLike | None, *, reset: bool
+) -> Iterator[TableChunk]:
+    """The same for a stream: rows as they are, or as a schema reads them once it is known, so that what does not fit
+    is told at once.
+    """
+    if not is_matrix(X):
+        for batch in open_table(X, model.family, sample_weight, schema=schema):
+            yield TableChunk((TablePiece(batch.rows, batch.weights, read=schema is not None),))
+        return
+    table = check_matrix(model, X, reset=reset)
+    model.n_features_in_ = table.shape[1]
+    weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
+    yield TableChunk((TablePiece(table if schema is None else schema.read(table), weights, read=schema is not None),))
+
+
+def check_matrix(model: Any, X: Any, *, reset: bool) -> Any:
+    """One table, with names and number of columns checked; numbers as scikit-learn reads them."""
+    array = X if is_frame(X) or hasattr(X, "tocsr") else plain_array(X)
+    if hasattr(X, "tocsr") or _is_numeric(array):
+        block = X if hasattr(X, "columns") else array  # a DataFrame of any library has names
+        checked = validate_data(model, block, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
+        return array if isinstance(array, np.ndarray) and array.dtype.kind in "biu" else checked
+    _check_feature_names(model, X, reset=reset)
+    if array.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required.")
+    if not reset:
+        check_width(model, array.shape[1])
+    return array
+
+
+def _is_numeric(X: Any) -> bool:
+    """Whether the types of an array or of a DataFrame's columns are those of numbers: no need to look at values."""
+    return all(getattr(dtype, "kind", "O") in "biuf" for dtype in (X.dtypes if is_frame(X) else [X.dtype]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +11,25 @@ from odeco.fitting.candidates import Candidate, Effort, Found, finish, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.fitting.estimator import Found as Estimated
 from odeco.models.single_topic.landscape import DocumentLandscape
+from odeco.models.single_topic.policy import POLICY
 from odeco.models.topics.fallback import documents_as_topics
 from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, refine_multinomial_mixture
 from odeco.sources import Batch, Source, as_source
 
 Floats = NDArray[np.float64]
 
-# Documents that candidates are compared on, and steps on all of them before finalists are compared again.
-SAMPLE, _FINAL_STEPS = 4000, 5
-
 
 @dataclass(frozen=True, eq=False)
 class SearchedRefinement(MixtureRefinement):
-    """A refinement, and the search that found its start, where there was one."""
+    """A refinement, and the search that found its start or the share of one scoring step, where there was one."""
 
     searched: Found[Mixture] | None = field(default=None, repr=False)
+    step_share: float | None = None
 
 
-def is_trusted(found: Estimated, k: int) -> bool:
+def is_trusted(found: Estimated, k: int, effort: str) -> bool:
     """Whether the theorem's topics need no rival: the documents show just k of them."""
-    if found.estimate is None or not found.estimate.decomposition.status.ok:
+    if effort == "thorough" or found.estimate is None or not found.estimate.decomposition.status.ok:
         return False
     return bool(found.moments.basis.suggested_components == k)
 
@@ -59,7 +58,7 @@ def search_topics(
     source: Source, theorem: Mixture | None, k: int, smoothing: float, effort: Effort, rng: np.random.Generator
 ) -> Found[Mixture]:
     """The best of the theorem's topics, of clusters of documents, 2k of them merged or k, and of single documents."""
-    batch = source.sample(SAMPLE)
+    batch = source.sample(POLICY.sample)
     land = DocumentLandscape(batch.counts, batch.weights, smoothing)
     seeds = rng.integers(2**31 - 1, size=effort.n_field + 1)
     candidates = [] if theorem is None else [Candidate("moments", lambda: theorem)]
@@ -69,8 +68,9 @@ def search_topics(
     ]
     candidates += [Candidate("k-means++", lambda seed=int(seed): _clusters(land, k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
     found = search(land, candidates, k, effort, rng)
-    found = replace(found, suggested=None, idle=0)  # of so many words BIC knows nothing: the spectrum tells the number
-    return found if len(batch) < SAMPLE else finish(found, _All(source, smoothing, land.length), _FINAL_STEPS)
+    return (
+        found if len(batch) < POLICY.sample else finish(found, _All(source, smoothing, land.length), POLICY.final_steps)
+    )
 
 
 def _clusters(land: DocumentLandscape, n_clusters: int, seed: int) -> Mixture:

@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState
+from odeco.diagnostics import Diagnostics
+from odeco.families.responsibilities import posterior
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.estimator import Found
 from odeco.models.lazy import by_rows
 from odeco.models.single_topic.choice import SearchedRefinement, is_trusted, search_topics
+from odeco.models.single_topic.policy import POLICY
 from odeco.models.topics.estimator import TopicEstimator
 from odeco.models.topics.fallback import documents_as_topics
 from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.theorem import TopicEstimate, topics_at
 from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, log_joint, refine_multinomial_mixture
+from odeco.refinement.one_step import topic_step
 
 Floats = NDArray[np.float64]
-
-# Share of the uniform distribution in a topic when it judges documents it may not have seen the words of.
-_PREDICTION_SMOOTHING = 1e-6
 
 
 class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
@@ -37,7 +37,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     n_components : int
         Number of topics k.
     refine : {"auto", "em", "one-step", None}
-        What polishes the moment estimate: "auto" and "em" run EM to convergence, "one-step" takes a single EM step,
+        What polishes the moment estimate: "auto" and "em" run EM to convergence, "one-step" takes one scoring step,
         None keeps the paper's pure estimate.
     effort : {"auto", "quick", "thorough"}
         How long to look for a start: "quick" refines the theorem's estimate alone, "auto" compares a few candidates and
@@ -113,23 +113,31 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         check_effort(self.effort)
 
     def _refine(self, found: Found, rng: np.random.Generator) -> SearchedRefinement:
-        k, estimate = self.n_components, found.estimate
+        k, estimate, alone = self.n_components, found.estimate, self.refine == "one-step" or self.effort == "quick"
         start = None if estimate is None else Mixture(estimate.weights, estimate.topics)
         searched = None
-        if k > 1 and self.refine != "one-step" and self.effort != "quick" and not is_trusted(found, k):
+        if k > 1 and not alone and not is_trusted(found, k, self.effort):
             searched = search_topics(found.rows, start, k, self.smoothing, EFFORTS[self.effort], rng)
             start = searched.best.state
         elif start is None:
             start = Mixture(np.full(k, 1 / k), documents_as_topics(found.rows, k, rng))
+        if self.refine == "one-step":
+            moved, step = topic_step(found.rows, start)
+            return SearchedRefinement(moved.weights, moved.topics, step.trace, step_share=step.share)
         done = refine_multinomial_mixture(
             found.rows,
             start.weights,
             start.topics,
             smoothing=self.smoothing,
-            max_iter=1 if self.refine == "one-step" else self.max_iter,
+            max_iter=self.max_iter,
             tol=self.tol,
         )
         return SearchedRefinement(done.weights, done.topics, done.trace, searched)
+
+    def _conclude(self, found: Found, refined: SearchedRefinement | None) -> Diagnostics:
+        report = super()._conclude(found, refined)
+        share = None if refined is None else refined.step_share
+        return report if share is None else replace(report, details={**report.details, "step_share": share})
 
     def _learn(self, estimate: TopicEstimate | None, refined: MixtureRefinement | None) -> None:
         if refined is not None:
@@ -138,7 +146,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
             self._keep(estimate.weights, estimate.topics, 0)
 
     def _steps_taken(self) -> str:
-        return f"{self.n_iter_} EM steps"
+        return "one scoring step" if self.refine == "one-step" else f"{self.n_iter_} EM steps"
 
     def _placeholders(self, topics: Floats) -> None:
         self._keep(np.full(self.n_components, 1.0 / self.n_components), topics, 0)
@@ -153,12 +161,12 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def _smoothed(self) -> Floats:
         """Topics in which no word is impossible, so that new documents always have a likelihood."""
         d = self.components_.shape[1]
-        return np.asarray((1 - _PREDICTION_SMOOTHING) * self.components_ + _PREDICTION_SMOOTHING / d)
+        return np.asarray((1 - POLICY.prediction_smoothing) * self.components_ + POLICY.prediction_smoothing / d)
 
     @by_rows("shares")
     def predict_proba(self, X: Any) -> Floats:
         """Posterior probabilities of the topics (n, k)."""
-        return np.asarray(softmax(self._joint(X), axis=1))  # rows that sum to 1 however long documents are
+        return posterior(self._joint(X))[0]
 
     @by_rows("label")
     def predict(self, X: Any) -> NDArray[np.intp]:
@@ -172,15 +180,14 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     @by_rows("score")
     def score_samples(self, X: Any) -> Floats:
         """Log probability of each document's words in their order (without the multinomial coefficient)."""
-        return np.asarray(logsumexp(self._joint(X), axis=1))
+        return posterior(self._joint(X))[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
     def _n_parameters(self) -> int:
-        k, d = self.components_.shape
-        return int((k - 1) + k * (d - 1))
+        return Mixture(self.weights_, self.components_).n_parameters
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X: smaller is better."""

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import xlogy
 
-from odeco.fitting.candidates import RowLandscape, cheapest_pairs, merging, pair_costs
-from odeco.refinement.multinomial_mixture import Mixture, posterior, refine_multinomial_mixture
+from odeco.fitting.landscape import RowLandscape, Sums
+from odeco.models.single_topic.policy import POLICY
+from odeco.refinement.multinomial_mixture import Mixture, maximize, posterior, refine_multinomial_mixture
 
 Floats = NDArray[np.float64]
-
-# Directions that documents are told apart by, and entries of joined word counts that are formed at a time.
-_DIRECTIONS, _ENTRIES = 40, 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,7 @@ class DocumentLandscape(RowLandscape[Mixture]):
         shares = self.counts.astype(np.float64)
         totals = np.maximum(np.asarray(shares.sum(axis=1)).ravel(), 1.0)
         roots = (sparse.diags_array(1 / totals) @ shares).sqrt()
-        width = min(_DIRECTIONS, *roots.shape)
+        width = min(POLICY.directions, *roots.shape)
         basis = np.linalg.qr(roots.T @ (roots @ np.random.default_rng(0).standard_normal((roots.shape[1], width))))[0]
         return np.asarray(roots @ np.linalg.qr(roots.T @ (roots @ basis))[0])
 
@@ -51,8 +49,7 @@ class DocumentLandscape(RowLandscape[Mixture]):
         return state.weights.size
 
     def n_parameters(self, state: Mixture) -> int:
-        k = self.size(state)
-        return k - 1 + k * (int(self.counts.shape[1]) - 1)
+        return state.n_parameters
 
     def climb(self, state: Mixture, n_steps: int, tol: float) -> tuple[Mixture, float]:
         done = refine_multinomial_mixture(
@@ -70,30 +67,17 @@ class DocumentLandscape(RowLandscape[Mixture]):
         shares, densities = posterior(self.counts, state.weights, state.topics)
         return np.ascontiguousarray((shares if self.weights is None else shares * self.weights[:, None]).T), densities
 
-    def of_shares(self, shares: Floats) -> Mixture:
-        return self._maximize(shares.sum(axis=1), np.asarray(shares @ self.counts))
+    def sums(self, shares: Floats) -> Sums:
+        """Documents and words (k, d) of each topic."""
+        return shares.sum(axis=1), np.asarray(shares @ self.counts)
 
-    def merge(self, state: Mixture, n_pairs: int) -> Mixture:
-        shares = self.posterior(state)[0]
-        totals, words = shares.sum(axis=1), np.asarray(shares @ self.counts)
-        step = max(1, _ENTRIES // words.shape[1])
+    def maximized(self, sums: Sums) -> Mixture:
+        return maximize(sums[0], sums[1], self.smoothing)
 
-        def joined(i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
-            parts = [slice(low, low + step) for low in range(0, len(i), step)]
-            return np.concatenate([_expected(totals[i[p]] + totals[j[p]], words[i[p]] + words[j[p]]) for p in parts])
-
-        adding = merging(len(totals), cheapest_pairs(pair_costs(_expected(totals, words), joined), n_pairs))
-        return self._maximize(adding @ totals, adding @ words)
+    def expected(self, sums: Sums, state: Mixture) -> Floats:
+        words = sums[1]
+        length = words.sum(axis=1)
+        return np.asarray(xlogy(words, words).sum(axis=1) - xlogy(length, length))
 
     def degenerate(self, state: Mixture) -> bool:
         return False
-
-    def _maximize(self, totals: Floats, words: Floats) -> Mixture:
-        totals, words = totals + self.smoothing, words + self.smoothing
-        return Mixture(totals / totals.sum(), words / words.sum(axis=1, keepdims=True))
-
-
-def _expected(totals: Floats, words: Floats) -> Floats:
-    """Largest expected log-likelihood of topics with these numbers of documents (m,) and of words (m, d)."""
-    length = words.sum(axis=1)
-    return np.asarray(xlogy(totals, totals) + xlogy(words, words).sum(axis=1) - xlogy(length, length))

@@ -22,7 +22,8 @@ from odeco.fitting.rows import check_width, take_names
 from odeco.fitting.stream import StreamPlan
 from odeco.kernels.threads import blas_for
 from odeco.models.topics.fallback import documents_as_topics
-from odeco.models.topics.moments import HALF_LENGTH, WordMoments, word_passes
+from odeco.models.topics.moments import WordMoments, word_passes
+from odeco.models.topics.policy import POLICY
 from odeco.models.topics.stream import StreamedWords, word_plan
 from odeco.models.topics.theorem import TopicEstimate
 from odeco.moments.passes import Passes
@@ -98,7 +99,7 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
     def _half_length(self) -> float:
         """Equal weights for the paper's estimate, by length for the start of a refinement, unless told otherwise."""
         equal = self.document_weights == "equal" or (self.document_weights == "auto" and self.refine is None)
-        return 0.0 if equal else HALF_LENGTH
+        return 0.0 if equal else POLICY.half_length
 
     def _scale(self) -> float | None:
         return None if isinstance(self.word_scale, str) else float(self.word_scale)
@@ -139,7 +140,7 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
     def _plan(self) -> StreamPlan[Batch, StreamedWords]:
         return word_plan(self.n_components, self._scale(), self.basis_size, self._half_length())
 
-    def _stream_moments(self, rng: np.random.Generator) -> WordMoments:
+    def _stream_moments(self, kept: None, rng: np.random.Generator) -> WordMoments:
         return self._stream.read(self._plan()).read(self.n_components)  # type: ignore[no-any-return]
 
     def _warns(self) -> bool:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.models.topics.policy import POLICY
 from odeco.sources import Source
 
 Floats = NDArray[np.float64]
 
-_SAMPLE = 5_000
-
 
 def documents_as_topics(source: Source, n_components: int, rng: np.random.Generator) -> Floats:
     """`n_components` documents chosen as k-means++ chooses seeds (by angle), each half mixed with all words: (k, d)."""
-    batch = source.sample(_SAMPLE)
+    batch = source.sample(POLICY.sample)
     counts = batch.counts[batch.lengths > 0].astype(np.float64)
     if counts.shape[0] == 0:
         raise ValueError("X has no words: every document is empty.")

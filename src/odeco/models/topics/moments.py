@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import BasisMoments
 from odeco.moments import ImplicitTriples, ProjectedMoments, WordTriples
 from odeco.moments.passes import Beside, Mapped, Passes, mapped
@@ -16,15 +17,6 @@ from odeco.sources.partitions import is_elsewhere
 from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
 from odeco.whitening.randomized import WordRange, range_passes, word_range
-
-# Documents on which the word scale is chosen, and on which the noise is measured.
-_PILOT, _NOISE_SAMPLE = 5_000, 20_000
-FINE, COARSE = 0.5, 0.25
-# Words at which a document has a quarter of the weight of a very long one: with equal weights a few short documents
-# drown the rest in noise.
-HALF_LENGTH = 100.0
-# Documents times k^3 above which the tensor of a part of them is decomposed and finished on all.
-LARGE_TENSOR = 2e11
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +34,7 @@ def word_passes(
     *,
     word_scale: float | None,
     rng: np.random.Generator,
-    half_length: float = HALF_LENGTH,
+    half_length: float = POLICY.half_length,
 ) -> Passes[WordMoments]:
     """Leading directions of word pairs, one pass for the moments on them, and the noise (sections 6.1.1 and 6.1.2).
 
@@ -51,7 +43,7 @@ def word_passes(
     """
     weigh = weigh_by_length(half_length)
     pilot = np.random.default_rng(rng.integers(2**63))  # of its own: the word scale may be chosen beside a pass
-    sample = yield Beside(lambda: weigh(source.sample(_NOISE_SAMPLE)))
+    sample = yield Beside(lambda: weigh(source.sample(POLICY.noise_sample)))
     scale: Callable[[], float] = yield Beside(
         lambda: choose_word_scale(sample(), n_components, pilot) if word_scale is None else word_scale
     )
@@ -75,10 +67,10 @@ def _triples(
     """
     columns = whitener.matrix.astype(np.float32)
     cost = int(found.frequencies.n_at_least[2]) * whitener.n_components**3
-    if cost <= LARGE_TENSOR or is_elsewhere(source):  # what is implicit would have to be read again and again
+    if cost <= POLICY.large_tensor or is_elsewhere(source):  # what is implicit would have to be read again and again
         triples = yield WordTriples(columns)
         return triples.read(), None
-    step = int(np.ceil(2 * cost / LARGE_TENSOR))
+    step = int(np.ceil(2 * cost / POLICY.large_tensor))
     some = yield Mapped(WordTriples(columns), every(step))
     pairs = whitener.matrix.T @ whitener.lift
     mean = whitener.matrix.T @ found.frequencies.mean
@@ -92,20 +84,20 @@ def choose_word_scale(sample: Batch, n_components: int, rng: np.random.Generator
     Scaling words by M1^(-1/2) is best while rare words are sampled well; on real text, where most of the vocabulary is
     rare, it drowns the directions in the noise of rare words, and M1^(-1/4) is better.
     """
-    pilot = thin(sample, _PILOT)
+    pilot = thin(sample, POLICY.pilot)
     if n_components >= min(pilot.counts.shape):
-        return COARSE
+        return POLICY.coarse
     try:
         found = word_range(
             as_source([(pilot.counts, pilot.row_weights())]),
             n_components,
-            word_scale=FINE,
+            word_scale=POLICY.fine,
             random_state=rng,
         )
     except ValueError:  # too few documents for pairs at all: the passes over everything will say so
-        return COARSE
+        return POLICY.coarse
     noise = _noise_of(found, pilot, n_components, int(found.frequencies.n_at_least[1]))
-    return FINE if found.spectrum[n_components - 1] > noise else COARSE
+    return POLICY.fine if found.spectrum[n_components - 1] > noise else POLICY.coarse
 
 
 def _noise_of(found: WordRange, sample: Batch, n_components: int, n_documents: int) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
-from odeco.models.topics.moments import HALF_LENGTH, WordMoments, choose_word_scale
+from odeco.models.topics.moments import WordMoments, choose_word_scale
+from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import BasisMoments
 from odeco.moments import ProjectedMoments, WordFrequencies, WordPairs, WordTriples
 from odeco.moments.base import Together
@@ -26,8 +27,6 @@ from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
 from odeco.whitening.randomized import word_range
 from odeco.whitening.whitener import check_spectrum
-
-_SLACK = 2  # directions of the basis per component
 
 
 class StreamedWords(Together):
@@ -66,7 +65,7 @@ class StreamedWords(Together):
 
 
 def word_plan(
-    n_components: int, word_scale: float | None, basis_size: int, half_length: float = HALF_LENGTH
+    n_components: int, word_scale: float | None, basis_size: int, half_length: float = POLICY.half_length
 ) -> StreamPlan[Batch, StreamedWords]:
     """How topic models take documents in chunks."""
 
@@ -75,7 +74,7 @@ def word_plan(
         scale = choose_word_scale(weighed, n_components, rng) if word_scale is None else word_scale
         source: Any = as_source([(weighed.counts, weighed.row_weights())])
         found = word_range(source, n_components, word_scale=scale, random_state=rng)
-        width = min(_SLACK * n_components, len(found.spectrum))
+        width = min(POLICY.slack * n_components, len(found.spectrum))
         noise = pair_noise(weighed, found.scale, found.directions(n_components), 1)
         return StreamedWords(found.basis(width).astype(np.float32), noise, half_length)
 

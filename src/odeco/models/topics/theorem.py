@@ -14,27 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.decomposition import AUTO, Decomposer, Decomposition, run_decomposer
+from odeco.models.topics.policy import POLICY, Iterations
 from odeco.moments import DirichletTensor, ProjectedMoments, dirichlet_moments
-from odeco.recovery import recover
-from odeco.tensors import ExplicitTensor, SymmetricTensor
-from odeco.whitening import Whitener, whiten
+from odeco.reduction.plain import recover, whitened
+from odeco.tensors import SymmetricTensor
+from odeco.whitening import Whitener
 
 Floats = NDArray[np.float64]
-
-_ALPHA0_GRID = np.geomspace(0.01, 30.0, 9)
-# Around its best point, in units of log alpha0: the vertex of a parabola through points this far apart, and again.
-_ALPHA0_WIDTHS = (1.0, 0.5, 0.25, 0.125)
-# On documents that follow the model the residual doubles within a factor of four from the true alpha0. Where it hardly
-# varies over the whole grid, alpha0 is not identified and the usual prior of one pseudo-document is taken.
-_IDENTIFIED = 0.9
-UNIDENTIFIED_ALPHA0 = 1.0
-# Iterations at which a frame that has not settled by then will not: columns of noise wander for ever.
-_SETTLED = {"n_iter": 40, "tol": 1e-5}
-_COARSE = {"n_iter": 15, "tol": 1e-3}
-# In double precision at the end: what rounding leaves in the residual moves the vertex of a flat parabola.
-_FINE = {"n_iter": 20, "tol": 1e-4}
-# The power map contracts by the relative noise at each step: three take the error of a sample to that of all documents.
-_FEW_STEPS = {"n_iter": 3, "tol": 1e-4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +84,7 @@ def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, meth
     M3(W, W, W) has the eigenvalues (2 / (alpha0 + 2)) sqrt(alpha0 (alpha0 + 1) / alpha_i), and its eigenvectors lift to
     multiples of the topics.
     """
-    inner, decomposition = _decompose_at(basis, alpha0, rng, method, _SETTLED)
+    inner, decomposition = _decompose_at(basis, alpha0, rng, method, POLICY.settled)
     if basis.all_triples is not None:
         decomposition = _finish_on_all(basis, alpha0, inner, decomposition, rng)
     whole = basis.whitener.compose(inner)
@@ -119,14 +105,13 @@ def topics_at(basis: BasisMoments, alpha0: float, rng: np.random.Generator, meth
 
 
 def _decompose_at(
-    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: Decomposer, options: dict[str, float]
+    basis: BasisMoments, alpha0: float, rng: np.random.Generator, method: Decomposer, steps: Iterations
 ) -> tuple[Whitener, Decomposition]:
     """The whitener of M2 on the k directions at this alpha0, and the decomposition of M3 whitened by it."""
     k = basis.whitener.n_components
     exact = dirichlet_moments(basis.moments.first, basis.moments.pairs, basis.moments.triples, alpha0)
-    inner = whiten(exact.second, k)
-    tensor = ExplicitTensor(np.asarray(inner.whiten_tensor(exact.third), dtype=float))
-    return inner, run_decomposer(method, tensor, k, rng, **options)
+    reduced = whitened(exact.second, exact.third, k)
+    return reduced.whitener, run_decomposer(method, reduced.tensor, k, rng, **steps.options())
 
 
 def _finish_on_all(
@@ -139,7 +124,7 @@ def _finish_on_all(
     """
     raw = basis.moments
     tensor = DirichletTensor(basis.all_triples, raw.first, raw.pairs, alpha0, inner.matrix)  # type: ignore[arg-type]
-    finished = run_decomposer(AUTO, tensor, some.rank, rng, starts=some.eigenvectors, **_FEW_STEPS)
+    finished = run_decomposer(AUTO, tensor, some.rank, rng, starts=some.eigenvectors, **POLICY.few.options())
     return replace(finished, residual=some.residual, status=some.status)
 
 
@@ -177,28 +162,29 @@ def search_alpha0(basis: BasisMoments, method: Decomposer = AUTO) -> Alpha0Searc
 
     seen: dict[float, float] = {}
 
-    def residual(log_alpha0: float, options: dict[str, float]) -> float:
+    def residual(log_alpha0: float, steps: Iterations) -> float:
         alpha0 = float(np.exp(log_alpha0))
         try:
             # The same start at every alpha0: a smooth curve, whatever the seed.
-            _, decomposition = _decompose_at(basis, alpha0, np.random.default_rng(0), method, options)
+            _, decomposition = _decompose_at(basis, alpha0, np.random.default_rng(0), method, steps)
         except ValueError:  # M2 is indefinite: alpha0 is far too large
             return np.inf
         seen[alpha0] = decomposition.residual
         return seen[alpha0]
 
     with single_threaded_blas():  # many small products
-        grid = np.log(_ALPHA0_GRID)
-        values = np.array(map_parts(lambda point: residual(grid[point], _COARSE), grid.size))
+        grid = np.log(np.geomspace(*POLICY.alpha0_range, POLICY.n_alpha0))
+        values = np.array(map_parts(lambda point: residual(grid[point], POLICY.rough), grid.size))
         if not seen:
-            topics_at(basis, float(_ALPHA0_GRID[0]), np.random.default_rng(0), method)  # raises the error that says why
-        identified = bool(values.min() < _IDENTIFIED * np.median(values))
-        best = float(np.log(UNIDENTIFIED_ALPHA0))
+            least = float(np.exp(grid[0]))
+            topics_at(basis, least, np.random.default_rng(0), method)  # raises the error that says why
+        identified = bool(values.min() < POLICY.identified * np.median(values))
+        best = float(np.log(POLICY.unidentified_alpha0))
         if identified:
             best = float(grid[np.argmin(values)])
-            for width in _ALPHA0_WIDTHS:
+            for width in POLICY.alpha0_widths:
                 points = best + width * np.array([-1.0, 0.0, 1.0])
-                lowest = _lowest(points, np.array([residual(point, _FINE) for point in points]) ** 2)
+                lowest = _lowest(points, np.array([residual(point, POLICY.exact) for point in points]) ** 2)
                 best = float(np.clip(lowest, grid[0], grid[-1]))
     return Alpha0Search(float(np.exp(best)), identified, np.array(sorted(seen.items())))
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.families.averages import averages
+
 Floats = NDArray[np.float64]
+
+_LEAST_COUNT = 1e-12  # of all counts of a row: less is rounding
 
 
 def pack_simplex(rows: Floats) -> Floats:
@@ -19,12 +23,10 @@ def unpack_simplex(vector: Floats, shape: tuple[int, ...]) -> Floats:
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
 
-def mean_rows(counts: Floats, smoothing: float, otherwise: Floats) -> Floats:
-    """Counts plus pseudo-counts as proportions of their row; rows without any weight stay what they were."""
+def proportions(counts: Floats, smoothing: float, otherwise: Floats | float = 0.0) -> Floats:
+    """Counts plus pseudo-counts as proportions of their row; rows without any weight are `otherwise`."""
     counts = counts + smoothing
-    totals = counts.sum(axis=-1, keepdims=True)
-    known = totals > 1e-12
-    return np.where(known, counts / np.where(known, totals, 1.0), otherwise)
+    return averages(counts, counts.sum(axis=-1, keepdims=True), otherwise, _LEAST_COUNT)
 
 
 def log_dirichlet(rows: Floats, smoothing: float) -> float:

@@ -6,16 +6,20 @@ of columns.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco._random import RandomState, as_generator
 from odeco.decomposition import AUTO, Decomposer, Decomposition
-from odeco.exceptions import MomentError
+from odeco.exceptions import MomentError, MomentWarning
 from odeco.moments.views import ThreeViews
-from odeco.symmetrization.least_squares import CrossFit, fit_cross_moments
-from odeco.symmetrization.theorem import Symmetrized, Three, common_bases, on_bases, small_means, symmetrized
+from odeco.reduction.checks import check_views
+from odeco.reduction.least_squares import CrossFit, fit_cross_moments
+from odeco.reduction.symmetrized import Symmetrized, Three, common_bases, on_bases, small_means, symmetrized
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +69,68 @@ class ViewComponents:
     n_sweeps: int = 0
 
 
+def decompose_views(
+    views: ThreeViews,
+    n_components: int,
+    *,
+    method: str = "auto",
+    random_state: RandomState = None,
+    pivot: int | None = None,
+    polish: bool = False,
+    **options: Any,
+) -> ViewComponents:
+    """Weights and conditional means of a mixture from the cross moments of three views (Theorem 3.6).
+
+    The views are independent given the component and may differ in all else. Two of them are mapped onto the third, the
+    pivot, which makes the moments symmetric; then the reduction of section 4.3 applies.
+
+    Parameters
+    ----------
+    views : ThreeViews
+        Moments on r_t directions of view t, at least k of them; k - 1 in the affine form, where ``views.means`` are
+        given and pairs and triples are about them.
+    n_components : int
+        k.
+    method, random_state, **options
+        As :func:`odeco.decompose` takes them.
+    pivot : 0, 1, 2 or None
+        The view that plays x_3 of the theorem; None tries all three and keeps the one whose tensor fits best.
+    polish : bool
+        Fit the cross moments by least squares from there (affine form only). Far less noise where components are hard
+        to tell apart, and an answer where the symmetrized second moment is not positive.
+
+    Returns
+    -------
+    ViewComponents
+        ``weights`` (k,), largest first, and ``means``, three arrays (k, r_t).
+
+    Raises
+    ------
+    MomentError
+        Where the pairs have a rank below k, or (without `polish`) the symmetrized second moment is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np, odeco
+    >>> rng, weights = np.random.default_rng(0), np.array([0.6, 0.4])
+    >>> x, y, z = means = [rng.standard_normal((2, d)) for d in (2, 3, 4)]
+    >>> pairs = [np.einsum("i,ia,ib->ab", weights, *two) for two in ((x, y), (x, z), (y, z))]
+    >>> triples = np.einsum("i,ia,ib,ic->abc", weights, x, y, z)
+    >>> views = odeco.moments.ThreeViews(tuple(pairs), triples)
+    >>> found = odeco.reduction.decompose_views(views, 2, random_state=0)
+    >>> all(np.allclose(mean, truth) for mean, truth in zip(found.means, means))
+    True
+    """
+    check_views(views, n_components)
+    if pivot not in (None, 0, 1, 2):
+        raise ValueError(f"pivot must be None, 0, 1 or 2, got {pivot!r}.")
+    decomposer, rng = Decomposer.of(method, options), as_generator(random_state)
+    found = recover_views(views, n_components, rng, method=decomposer, pivot=pivot, polish=polish)
+    if not found.decomposition.status.ok:
+        warnings.warn(str(found.decomposition.status), MomentWarning, stacklevel=2)
+    return found
+
+
 def recover_views(
     views: ThreeViews,
     n_components: int,
@@ -74,27 +140,7 @@ def recover_views(
     pivot: int | None = None,
     polish: bool = False,
 ) -> ViewComponents:
-    """Weights and conditional means of a mixture from the cross moments of three views (Theorem 3.6).
-
-    Parameters
-    ----------
-    views : ThreeViews
-        On at least k directions each (k - 1 in the affine form); more are reduced by low-rank SVDs of the pairs.
-    n_components : int
-        k.
-    method : Decomposer
-        Of `odeco.decompose`.
-    pivot : 0, 1, 2 or None
-        The view that plays x_3 of the theorem; None tries all three and keeps the one whose tensor fits best.
-    polish : bool
-        Fit the cross moments by least squares from there (affine form only). Far less noise where components are hard
-        to tell apart, and an answer where the symmetrized second moment is not positive.
-
-    Raises
-    ------
-    MomentError
-        Where the pairs have a rank below k, or (without `polish`) the symmetrized second moment is not positive.
-    """
+    """`decompose_views` on moments that need no check, for models: without the warning, which they word themselves."""
     affine = views.means is not None
     bases = common_bases(views, n_components)
     square = on_bases(views, bases)
@@ -103,7 +149,7 @@ def recover_views(
     errors = []
     for candidate in range(3) if pivot is None else (pivot,):
         try:
-            found.append(symmetrized(square, candidate, method, rng, affine=affine, lift=polish))
+            found.append(symmetrized(square, candidate, method, rng, affine=affine, raised=polish))
         except MomentError as error:
             errors.append(str(error))
     if not found:

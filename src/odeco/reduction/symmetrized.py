@@ -26,7 +26,7 @@ _ROUNDING = 1e-10
 # Weight below which a component is taken for noise that hardly meets the constant: its means would be unbounded.
 _LEAST_WEIGHT = 1e-4
 # Eigenvalues of a noisy M2 below this share of the first are raised to it, where a polish follows.
-_LIFTED = 1e-3
+_RAISED = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Symmetrized:
 
 
 def symmetrized(
-    square: ThreeViews, pivot: int, method: Decomposer, rng: np.random.Generator, *, affine: bool, lift: bool = False
+    square: ThreeViews, pivot: int, method: Decomposer, rng: np.random.Generator, *, affine: bool, raised: bool = False
 ) -> Symmetrized:
     """``M2 = E[x~_a (x) x~_b]`` and ``M3 = E[x~_a (x) x~_b (x) x_p]`` of the theorem, whitened and decomposed.
 
@@ -62,7 +62,7 @@ def symmetrized(
         Of k directions per view (`on_bases`); in the affine form the first is the constant.
     pivot : int
         The view that plays x_3.
-    lift : bool
+    raised : bool
         Raise small and negative eigenvalues of M2 instead of failing at them: a start for the polish, not an estimate.
     """
     k = len(square.triples)
@@ -73,7 +73,7 @@ def symmetrized(
     maps[b] = square.pair(pivot, a) @ inverse.T
     second = maps[a] @ square.pair(a, pivot)  # R_a P_ab R_b' = R_a P_ap
     second = (second + second.T) / 2
-    whitener = _lifted_whitener(second) if lift else whiten(second, k)
+    whitener = _raised_whitener(second) if raised else whiten(second, k)
     into = [maps[t].T @ whitener.matrix for t in range(3)]
     tensor = ExplicitTensor(symmetrize(multilinear(square.triples, *into)))
     decomposition = run_decomposer(method, tensor, k, rng)
@@ -138,12 +138,11 @@ def on_bases(views: ThreeViews, bases: Three) -> ThreeViews:
     return ThreeViews((joined[0], joined[1], joined[2]), whole)
 
 
-def _lifted_whitener(second: Floats) -> Whitener:
-    """A whitener of M2 with its eigenvalues raised to a share of the first."""
+def _raised_whitener(second: Floats) -> Whitener:
+    """A whitener of M2 with small eigenvalues raised to a share of the first."""
     values, vectors = np.linalg.eigh(second)
-    raised = np.maximum(values[::-1], _LIFTED * max(float(values[-1]), 1e-300))
-    top, roots = vectors[:, ::-1], np.sqrt(raised)
-    return Whitener(top / roots, top * roots, values[::-1].copy())
+    enough = np.maximum(values[::-1], _RAISED * max(float(values[-1]), 1e-300))
+    return Whitener.of_eigenpairs(enough, vectors[:, ::-1], values[::-1].copy())
 
 
 def _inverse(pair: Floats) -> Floats:

@@ -18,12 +18,14 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
+from odeco.families import gaussian
+from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
 from odeco.sources.tables import Schema
 
 Floats = NDArray[np.float64]
 
+_FLOOR = 1e-13  # of probabilities and rates
 # Standardized variances stay above this: as far as the squares of standardized values keep their digits.
 VARIANCE_FLOOR = 1e-6
 
@@ -89,7 +91,9 @@ class Families:
 
     def free_parameters(self) -> int:
         """Free parameters of one component."""
-        return int(self.bernoulli.size + (self.sizes - 1).sum() + self.poisson.size + 2 * self.gaussian.size)
+        numbers = self.gaussian.size + gaussian.DIAGONAL.n_free(1, self.gaussian.size)
+        categories = sum(CATEGORICAL.n_free(size) for size in self.sizes)
+        return int(BERNOULLI.n_free(self.bernoulli.size) + categories + POISSON.n_free(self.poisson.size) + numbers)
 
     def statistics(self, values: Floats) -> Floats:
         """Statistics (m, P) of rows of values (m, J) with NaN where missing."""
@@ -116,7 +120,7 @@ class Families:
         """The part of the log density that no parameter enters, (m,): factorials, and the scale of the numbers."""
         total = np.zeros(len(values))
         if self.poisson.size:
-            total -= np.nan_to_num(gammaln(values[:, self.poisson] + 1.0)).sum(axis=1)
+            total += POISSON.base(np.nan_to_num(values[:, self.poisson]))
         if self.gaussian.size:
             logs = np.log(self.scale[self.gaussian])
             known = np.isin(self.gaussian, self.masked)
@@ -125,20 +129,39 @@ class Families:
                 total -= ~np.isnan(values[:, self.gaussian[known]]) @ logs[known]
         return total
 
+    def category_tables(self, table: Floats) -> list[Floats]:
+        """The probabilities (K, categories) of each categorical column, of parameters (K, Q)."""
+        if not self.categorical.size:
+            return []
+        parts = np.split(table[:, self.spans[1]], self.blocks[1:], axis=1)
+        return [np.ascontiguousarray(part) for part in parts]
+
+    def column_moments(self, table: Floats) -> tuple[Floats, Floats]:
+        """Means and variances (K, J) of the columns, of parameters (K, Q); categories count 0, 1, ..."""
+        bernoulli, _, counts, numbers, squares = self.spans
+        means, variances = np.empty((2, len(table), self.centre.size))
+        p, rate = table[:, bernoulli], table[:, counts]
+        means[:, self.bernoulli], variances[:, self.bernoulli] = p, p * (1 - p)
+        means[:, self.poisson], variances[:, self.poisson] = rate, rate
+        centre, scale = self.centre[self.gaussian], self.scale[self.gaussian]
+        means[:, self.gaussian] = table[:, numbers] * scale + centre
+        variances[:, self.gaussian] = table[:, squares] * scale**2
+        for j, part in zip(self.categorical, self.category_tables(table), strict=True):
+            codes = np.arange(part.shape[1])
+            means[:, j] = part @ codes
+            variances[:, j] = part @ codes**2 - means[:, j] ** 2
+        return means, variances
+
     def natural(self, table: Floats) -> tuple[Floats, Floats]:
         """Coefficients (K, P) of the statistics and constants (K,), of parameters (K, Q)."""
         bernoulli, indicators, counts, numbers, squares = self.spans
         coefficients = np.zeros((len(table), self.n_statistics))
-        p, rate, mean, variance = table[:, bernoulli], table[:, counts], table[:, numbers], table[:, squares]
-        coefficients[:, bernoulli] = np.log(p) - np.log1p(-p)
-        coefficients[:, indicators] = np.log(table[:, indicators])
-        coefficients[:, counts] = np.log(rate)
-        coefficients[:, numbers] = mean / variance
-        coefficients[:, squares] = -0.5 / variance
-        constants = np.concatenate(
-            [np.log1p(-p), -rate, -0.5 * (mean**2 / variance + np.log(2 * np.pi * variance))], axis=1
-        )
-        return coefficients, self._place(coefficients, constants)
+        coefficients[:, indicators] = CATEGORICAL.natural(table[:, indicators])[0]
+        coefficients[:, bernoulli], no = BERNOULLI.natural(table[:, bernoulli])
+        coefficients[:, counts], none = POISSON.natural(table[:, counts])
+        linear, square, scale = gaussian.natural(table[:, numbers], table[:, squares])
+        coefficients[:, numbers], coefficients[:, squares] = linear, square
+        return coefficients, self._place(coefficients, np.concatenate([no, none, scale], axis=1))
 
     def centred(self, change: Floats, means: Floats) -> tuple[Floats, Floats]:
         """Coefficients (K, P) and constants (K,) of ``change . (statistics - means)``, summed where observed."""
@@ -187,12 +210,12 @@ class Families:
     def project(self, table: Floats) -> Floats:
         """Put parameters back into their domain, in place."""
         bernoulli, indicators, counts, _, squares = self.spans
-        np.clip(table[:, bernoulli], 1e-13, 1 - 1e-13, out=table[:, bernoulli])
-        np.maximum(table[:, counts], 1e-13, out=table[:, counts])
+        table[:, bernoulli] = BERNOULLI.inside(table[:, bernoulli], _FLOOR)
+        table[:, counts] = POISSON.inside(table[:, counts], _FLOOR)
         np.maximum(table[:, squares], VARIANCE_FLOOR, out=table[:, squares])
         if self.categorical.size:
             part = table[:, indicators]
-            np.maximum(part, 1e-13, out=part)
+            np.maximum(part, _FLOOR, out=part)
             part /= np.repeat(np.add.reduceat(part, self.blocks, axis=1), self.sizes, axis=1)
         return table
 
