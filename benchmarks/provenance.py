@@ -160,12 +160,25 @@ def changed_since(commit: str, patterns: tuple[str, ...]) -> tuple[str, ...] | N
     return None if names is None else tuple(names.splitlines())
 
 
+def code_digests(patterns: Iterable[str]) -> dict[str, str]:
+    """The files of src/odeco that patterns name, each with a digest of what it says: a history may be lost."""
+    root = REPOSITORY / "src" / "odeco"
+    named = {path for pattern in patterns for path in root.glob(pattern)}
+    files = {file for path in named for file in (path.rglob("*") if path.is_dir() else [path]) if _is_source(file)}
+    return {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in sorted(files)}
+
+
+def _is_source(file: Path) -> bool:
+    return file.is_file() and file.suffix not in (".pyc", ".so")
+
+
 @dataclass(frozen=True)
 class Section:
     """What was measured together, and all that it takes to judge it.
 
-    `runs` has the numbers of every repetition. Sections from before commits were noted have only the one that they
-    were `stored` with, made after they were measured; where repetitions were not kept, a `summary` instead of runs.
+    `runs` has the numbers of every repetition, `files` digests of the code that was measured. Older sections know only
+    the commit, for which git is asked; those from before commits were noted the one that they were `stored` with, made
+    after they were measured; where repetitions were not kept, there is a `summary` instead of runs.
     """
 
     environment: Environment
@@ -178,9 +191,14 @@ class Section:
     date: str | None = None
     stored: str | None = None
     quick: bool = False
+    files: dict[str, str] | None = None
 
     def changes(self) -> tuple[str, ...] | None:
-        """The files it measures that have changed since; None where git cannot say."""
+        """The files it measures that have changed since; None where only git could say, and cannot."""
+        if self.files is not None:
+            now = code_digests(self.code)
+            changed = [name for name in self.files | now if self.files.get(name) != now.get(name)]
+            return tuple(f"src/odeco/{name}" for name in sorted(changed))
         commit = self.commit or self.stored
         return changed_since(commit, self.code) if commit else None
 
@@ -221,7 +239,10 @@ def measure(
     dirty = None if commit is None else bool(git("status", "--porcelain", "--", "src", "benchmarks/*.py"))
     known: dict[str, Any] = {"settings": settings or {}, "commit": commit, "dirty": dirty, "date": date, "quick": quick}
     machine = environment(packages)
-    return {name: Section(machine, code(name), measurements[name](), **known) for name in choose(measurements, only)}
+    return {
+        name: Section(machine, code(name), measurements[name](), files=code_digests(code(name)), **known)
+        for name in choose(measurements, only)
+    }
 
 
 def choose(sections: Iterable[str], only: Iterable[str] | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -72,6 +73,23 @@ def test_a_section_is_old_once_its_own_code_has_changed(repository, tmp_path):
     assert section.changes() == ("src/odeco/models/ica.py",)  # committing changes nothing that a page says
     assert section.told().endswith("The code it measures has changed since.")
     assert measured()["speed"].changes() == ()
+    (models / "ica_more.py").write_text("new = 1\n")
+    assert section.changes() == ("src/odeco/models/ica.py", "src/odeco/models/ica_more.py")
+
+
+def test_the_age_of_a_section_does_not_need_its_commit(repository, tmp_path):
+    section = replace(measured()["speed"], commit="0" * 40)
+    assert section.changes() == ()
+    (tmp_path / "src" / "odeco" / "models" / "ica.py").write_text("after = 1\n")
+    assert section.told().endswith("The code it measures has changed since.")
+
+
+def test_sections_that_know_a_commit_alone_ask_git(repository, tmp_path):
+    section = replace(measured()["speed"], files=None)
+    assert section.changes() == ()
+    (tmp_path / "src" / "odeco" / "models" / "ica.py").write_text("after = 1\n")
+    provenance.changed_since.cache_clear()
+    assert section.changes() == ("src/odeco/models/ica.py",)
 
 
 def test_where_git_does_not_know_the_commit_the_line_says_so(repository):
