@@ -23,7 +23,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs pictures figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ wheel: $(VENV)/.created ## a wheel for other machines, into dist/: built, repair
 docs: $(VENV)/.installed-dev ## the documentation site, into site/; a broken link is an error
 	@echo "== documentation"
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+pictures: $(VENV)/.installed-dev ## what people see first, in a real browser: README, documentation, report
+	@$(PY) docs/pictures.py
 
 figures: $(VENV)/.installed-dev ## the paper's statements as figures (ten minutes)
 	@$(PY) -m examples.paper

@@ -251,42 +251,9 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 def report(result: Result) -> None:
-    """Tables of README and docs, and the figure, from a result file."""
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
+    """Tables of the docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "decomposition.md", f"benchmark:{NAME}", docs_tables(result))
     _draw_curves(result)
-
-
-def readme_table(result: Result) -> str:
-    rows = []
-    for row in result["speed"]:
-        if row["threads"] != 1:
-            continue
-        seeds = [a for a in result["accuracy"] if a["k"] == row["k"]]
-        good = sum(a["within a tenth and a fifth"] for a in seeds)
-        rows.append(
-            [
-                str(row["k"]),
-                f"{1e3 * row['auto seconds']:.2g} ms",
-                f"{row['tensorly seconds'] / row['auto seconds']:,.0f}x",
-                f"{row['power seconds'] / row['auto seconds']:,.0f}x{_star(row)}",
-                f"{good} of {sum(a['seeds'] for a in seeds)}",
-            ]
-        )
-    header = [
-        "k",
-        "`auto`",
-        "faster than tensorly",
-        "faster than Algorithm 1",
-        "seeds within Theorem 5.1's bounds / 10 and / 5",
-    ]
-    versions = result.sections["speed"].environment.packages
-    return harness.markdown_table(header, rows) + (
-        "\n\nOne thread, noise of operator norm 0.1 λ/√k, equal and spread eigenvalues. tensorly "
-        f"{versions['tensorly']} at its defaults, in full; Algorithm 1 is our own, batched, "
-        "L = k, N = 30 (* extrapolated from 3 components). More in [docs/decomposition.md](docs/decomposition.md)."
-        f"\n\n{result.told('speed', 'accuracy')}"
-    )
 
 
 def _star(row: dict[str, Any]) -> str:

@@ -205,31 +205,8 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
 def report(result: Result) -> None:
     """Tables of the docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "mixtures.md", f"benchmark:{NAME}", docs_tables(result))
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     if "growth" in result:
         _draw(result["growth"])
-
-
-def readme_table(result: Result) -> str:
-    """Time beside the ten starts that scikit-learn needs, and how often one fit is enough."""
-    rows = [
-        [
-            *_setting(beside)[:3],
-            f"{beside['odeco seconds']:.2g} s",
-            *(f"{_ratio(beside, name):.1f}x" for name in ("n_init=1", "n_init=10")),
-            *(f"{beside[f'{name} gap']:+.4f}" for name in ("odeco", "n_init=10")),
-            *(f"{100 * optima[name]:.0f} %" for name in ("odeco of truth", "n_init=1 of truth")),
-        ]
-        for beside, optima in zip(result["spherical"], result["optima"], strict=True)
-    ]
-    header = ["d", "k", "separation", "odeco", "n_init=1 takes", "n_init=10 takes", "gap, odeco", "gap, n_init=10"]
-    header += ["best optimum, odeco", "n_init=1"]
-    return harness.markdown_table(header, rows) + (
-        f"\n\nSpheres, n = {N:,}, one thread for everyone. Gap: held-out log-likelihood per sample less that of EM "
-        f"from the true parameters; best optimum: share of {result['optima'][0]['seeds']} data sets within "
-        f"{SAME_OPTIMUM} of the best known. More in [docs/mixtures.md](docs/mixtures.md)."
-        f"\n\n{result.told('spherical', 'optima')}"
-    )
 
 
 def docs_tables(result: Result) -> str:

@@ -198,8 +198,7 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 def report(result: Result) -> None:
-    """Tables of README and docs from a result file."""
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
+    """Tables of the docs from a result file."""
     harness.write_between(harness.ROOT / "docs" / "hmm.md", f"benchmark:{NAME}", docs_tables(result))
 
 
@@ -215,29 +214,6 @@ def _summary(case: dict[str, Any]) -> dict[str, Any]:
         "median": float(np.median(held_out)),
         "reached": sum(r["below truth"] <= 1e-3 for r in runs),
     }
-
-
-def readme_table(result: Result) -> str:
-    header = ["n, symbols, states", "odeco", "hmmlearn", "times as fast", "held-out gain per step", "at the optimum"]
-    rows = []
-    for case in result["categorical"]:
-        s = _summary(case)
-        rows.append(
-            [
-                f"{case['n']:,}, {case['d']}, {case['k']}",
-                f"{s['odeco']:.2g} s",
-                f"{s['peer']:.3g} s",
-                f"{s['ratio']:.0f}",
-                f"{s['median']:+.4f}",
-                f"{s['reached']} of {case['seeds']}",
-            ]
-        )
-    return harness.markdown_table(header, rows) + (
-        "\n\n`CategoricalHMM` fitted once, hmmlearn with 100 passes from a random start; one thread for "
-        "both, medians over the seeds. At "
-        "the optimum: within 0.001 nats per step of Baum-Welch run from the true parameters. More in "
-        f"[docs/hmm.md](docs/hmm.md).\n\n{result.told('categorical')}"
-    )
 
 
 def docs_tables(result: Result) -> str:

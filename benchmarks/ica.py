@@ -187,25 +187,9 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 def report(result: Result) -> None:
-    """Tables of README and docs, and the figure, from a result file."""
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
+    """Tables of the docs, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "ica.md", f"benchmark:{NAME}", docs_tables(result))
     _draw(result)
-
-
-def readme_table(result: Result) -> str:
-    header = ["noise", "odeco", "FastICA", "picard", "odeco / better peer"]
-    rows = [
-        [f"{r['noise']:g}{'' if r['noise'] == 0 else _kind(r)}", *(f"{r[m]:.2f}" for m in METHODS), f"{_ratio(r):.2f}"]
-        for r in result["accuracy"]
-        if r["n"] == 100_000 and r["d"] == r["k"]
-    ]
-    faster = [min(r["FastICA"], r["picard"]) / r["odeco"] for r in result["speed"]]
-    return harness.markdown_table(header, rows) + (
-        f"\n\nAmari distance x 100, median of {result['accuracy'][0]['seeds']} seeds; n = 100,000, d = k = 10, four "
-        f"kinds of sources. {min(faster):.1f} to {max(faster):.1f} times as fast as the faster peer. More in "
-        f"[docs/ica.md](docs/ica.md).\n\n{result.told('accuracy', 'speed')}"
-    )
 
 
 def _kind(row: dict[str, Any]) -> str:

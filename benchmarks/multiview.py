@@ -237,26 +237,7 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 def report(result: Result) -> None:
     """Tables of the docs and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / "multiview.md", f"benchmark:{NAME}", docs_tables(result))
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     _draw(result)
-
-
-def readme_table(result: Result) -> str:
-    """Real crowds alone."""
-    rows = [
-        [
-            r["name"],
-            f"{r['items']}",
-            f"{r['labels']:,}",
-            *(f"{100 * r[key]:.1f} %" for key in ("majority", "em", "worst")),
-        ]
-        for r in result["real"]
-    ]
-    header = ["crowd", "items", "labels", "majority vote", "EM from votes", "odeco, worst of its seeds"]
-    return harness.markdown_table(header, rows) + (
-        "\n\nLabels that are wrong, of real crowds. More in [docs/multiview.md](docs/multiview.md).\n\n"
-        f"{result.told('real')}"
-    )
 
 
 def docs_tables(result: Result) -> str:

@@ -135,7 +135,8 @@ def summary(case: Case, measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return table
 
 
-def _times(ratio: float) -> str:
+def times(ratio: float) -> str:
+    """A ratio or a number of seconds, as short as it may be."""
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
@@ -151,8 +152,8 @@ def docs_tables(result: Result) -> str:
             rows.append(
                 [
                     who,
-                    f"{_times(row['seconds'])} s",
-                    _times(row["ratio"]),
+                    f"{times(row['seconds'])} s",
+                    times(row["ratio"]),
                     f"{row['quality']:,.5g}" if who == "odeco" else f"{row['difference']:+.3g}",
                     f"{row['reached']} of {row['seeds']}",
                     "" if memory is None else f"{memory / 1e6:,.0f} MB",
@@ -203,54 +204,11 @@ def _notes(result: Result) -> str:
     )
 
 
-def readme_table(result: Result) -> str:
-    """The peer of each model that came closest in quality, or was faster than the others where several did."""
-    rows = []
-    for name, case in CASES.items():
-        if name not in result:
-            continue
-        table = summary(case, result[name])
-        ours = table.pop("odeco")
-        sign = -1.0 if case.lower else 1.0
-        who, peer = max(table.items(), key=lambda item: sign * item[1]["difference"])
-        rows.append(
-            [
-                case.title.split(":")[0],
-                f"{ours['seconds']:.2g} s",
-                f"{ours['quality']:,.5g}",
-                f"{ours['reached']} of {ours['seeds']}",
-                who,
-                f"{_times(peer['ratio'])}x the time",
-                f"{peer['difference']:+.3g}",
-                f"{peer['reached']} of {peer['seeds']}",
-                case.measure,
-            ]
-        )
-    header = [
-        "model",
-        "odeco",
-        "quality",
-        "best optimum",
-        "best peer",
-        "takes",
-        "quality: difference",
-        "best optimum",
-        "quality is",
-    ]
-    return harness.markdown_table(header, rows) + (
-        "\n\nThe peer with the best quality in each row, on the same data with the same threads, compilation apart; "
-        f"lower is better for {_lower()}. "
-        f"Everybody, peak memory and compilation: [docs/benchmarks.md](docs/benchmarks.md).\n\n{result.told()}"
-    )
-
-
-def _lower() -> str:
-    return ", ".join(dict.fromkeys(case.measure for case in CASES.values() if case.lower))
-
-
 def report(result: Result) -> None:
     """Tables of README and docs from a result file."""
-    harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
+    from benchmarks import front_page  # which is made of these results and others
+
+    front_page.write()
     harness.write_between(harness.ROOT / "docs" / "benchmarks.md", f"benchmark:{NAME}", docs_tables(result))
 
 

@@ -204,16 +204,9 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {"real": lambda rows: [*map(_reache
 
 
 def report(result: Result) -> None:
-    """Tables of the guide (and of the README where it has a place for one), and the figure, from a result file."""
+    """Tables of the guide, and the figure, from a result file."""
     harness.write_between(harness.ROOT / "docs" / f"{NAME}.md", f"benchmark:{NAME}", docs_tables(result))
-    readme = harness.ROOT / "README.md"
-    if f"<!-- benchmark:{NAME} -->" in readme.read_text():
-        harness.write_between(readme, f"benchmark:{NAME}", readme_table(result))
     _draw(result)
-
-
-def readme_table(result: Result) -> str:
-    return _latent_table(result)
 
 
 def docs_tables(result: Result) -> str:

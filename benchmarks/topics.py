@@ -24,11 +24,11 @@ from scipy.spatial.distance import cdist
 from benchmarks import harness, provenance
 from benchmarks.provenance import Section
 from benchmarks.topics_peers import ETA, THREADS, Fit, fit_gensim, fit_odeco, fit_sklearn, fit_tomotopy
-from benchmarks.topics_tables import SUMMARIES, docs_tables, readme_table, report
+from benchmarks.topics_tables import SUMMARIES, docs_tables, report
 from odeco.completion import completion
 from odeco.simulate import TopicSample, lda_documents, zipf_topics
 
-__all__ = ["SUMMARIES", "docs_tables", "readme_table", "report", "run"]
+__all__ = ["SUMMARIES", "docs_tables", "report", "run"]
 
 ALPHA0 = 0.5
 # With their numbers of topics. bible_kjv had no part in any choice of the method's constants.
@@ -78,7 +78,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     os.environ["ODECO_NUM_THREADS"] = str(THREADS)
     packages = ["numpy", "scipy", "scikit-learn", "tomotopy", "gensim"]
     if not os.environ.get("ODECO_DATA"):
-        print("ODECO_DATA is not set: real text is left out, and README.md left as it is.", file=sys.stderr)
+        print("ODECO_DATA is not set: real text is left out.", file=sys.stderr)
     measurements = {name: partial(_timed, name, sizes) for name in SECTIONS}
     code, settings = provenance.code("topics"), asdict(sizes)
     with harness.threads(THREADS), quiet():

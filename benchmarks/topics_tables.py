@@ -1,4 +1,4 @@
-"""Tables of README.md and docs/topics.md from the result file of `benchmarks.topics`."""
+"""Tables of docs/topics.md from the result file of `benchmarks.topics`."""
 
 from __future__ import annotations
 
@@ -43,33 +43,8 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 def report(result: Result) -> None:
     """Write the tables where they belong."""
     page = harness.ROOT / "docs" / "topics.md"
-    if result.get("real"):
-        harness.write_between(harness.ROOT / "README.md", f"benchmark:{NAME}", readme_table(result))
     harness.write_between(page, f"benchmark:{NAME}", docs_tables(result))
     harness.write_between(page, f"benchmark:{NAME}-ways", ways_table(result))
-
-
-def readme_table(result: Result) -> str:
-    sizes, versions = result.settings("real"), result.sections["real"].environment.packages
-    rows = []
-    for r in _joined(result):
-        ours, gibbs = r["odeco"], r["tomotopy"]
-        rows.append(
-            [
-                r["corpus"],
-                str(r["k"]),
-                f"**{_perplexity(ours):,.0f} in {_seconds(ours):.2g} s**",
-                f"{_perplexity(gibbs):,.0f} in {_seconds(gibbs) / _seconds(ours):.1f}x the time",
-                *(f"{_perplexity(r[peer]):,.0f}" if peer in r else "not run" for peer in ("scikit-learn", "gensim")),
-            ]
-        )
-    return harness.markdown_table(["text", "topics", "odeco", "tomotopy", "scikit-learn", "gensim"], rows) + (
-        "\n\nPerplexity of held-out documents (lower is better), one scorer for all, and the time of a fit, two "
-        f"threads for both. tomotopy {versions['tomotopy']} with {sizes['tomotopy'][1]} iterations, scikit-learn "
-        f"{versions['scikit-learn']} with {sizes['sklearn_epochs'][1]} epochs, gensim {versions['gensim']} with "
-        f"{sizes['gensim_passes']} passes. More in [docs/topics.md](docs/topics.md).\n\n"
-        f"{result.told('real', 'real_online')}"
-    )
 
 
 def _joined(result: Result) -> list[Row]:

@@ -101,7 +101,10 @@ def _outcome(cell: Cell, loss: float, *, fair: bool, at_floor: bool) -> str:
 
 
 def report(result: Result) -> None:
-    """The page, from a result file."""
+    """The page, and the README's table, from a result file."""
+    from benchmarks import front_page  # which is made of these results and others
+
+    front_page.write()
     harness.write_between(harness.ROOT / "docs" / f"{NAME}.md", f"benchmark:{NAME}", docs_tables(result))
 
 

@@ -1,6 +1,5 @@
 """A real browser: Chromium where it is installed, driven by playwright; without either the tests skip and say so."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,29 +8,19 @@ from typing import Any
 import pytest
 
 from odeco.report import write_report
+from tests.docs_scripts import load
 from tests.fitted_models import fitted_model
-
-# Nothing of these goes to the network by itself; the sandbox does not work for root in a container.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    pictures = load("pictures")
+    found = pictures.find_chromium()
     if found is None:
         pytest.skip("Chromium is not installed (on Debian: apt install chromium): the report is not tried in a browser")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=found, args=pictures.ARGUMENTS)
         yield browser
         browser.close()
 

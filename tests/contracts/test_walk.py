@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.docs_scripts import DOCS, load
 
 
 def test_the_page_is_what_the_script_writes():
-    spec = importlib.util.spec_from_file_location("walk", DOCS / "walk.py")
-    walk = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(walk)
+    walk = load("walk")
     text = (DOCS / "design.md").read_text(encoding="utf-8")
     assert text == walk.page(text), "run python docs/walk.py"
     for name in ("LatentDirichletAllocation", "ICA", "CategoricalHMM", "GaussianHMM", "PoissonHMM"):
