@@ -23,7 +23,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel docs pictures figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel release docs pictures figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,9 @@ wheel: $(VENV)/.created ## a wheel for other machines, into dist/: built, repair
 	@$(PY) -m venv --clear build/wheel/clean
 	@build/wheel/clean/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	@cd build/wheel && PATH="$(CURDIR)/build/wheel/clean/bin" clean/bin/python -c '$(TRIAL)'
+
+release: $(VENV)/.created ## source distribution and wheels of a tagged commit (TAG=v0.1.0), each tried in a clean environment, into dist/
+	@$(PY) tools/release.py $(TAG)
 
 docs: $(VENV)/.installed-dev ## the documentation site, into site/; a broken link is an error
 	@echo "== documentation"

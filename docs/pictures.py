@@ -128,7 +128,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         for path in [*take_reports(browser, FIGURES), *take_first_screens(browser, FIGURES)]:
-            print(path.relative_to(ROOT))  # noqa: T201
+            print(path.relative_to(ROOT))
         browser.close()
 
 
