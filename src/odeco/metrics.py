@@ -1,8 +1,10 @@
-"""How far an estimate is from the truth when components come in any order."""
+"""How far an estimate is from the truth when components come in any order, and how well the words of topics agree."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,3 +88,74 @@ def amari(components: ArrayLike, mixing: ArrayLike) -> float:
         return 0.0
     excess = (gain / gain.max(axis=1, keepdims=True)).sum() + (gain / gain.max(axis=0)).sum() - 2 * k
     return float(excess / (2 * k * (k - 1)))
+
+
+def topic_coherence(topics: ArrayLike, counts: Any, *, n_words: int = 10) -> Floats:
+    """How well the most probable words of each topic go together in documents: NPMI averaged over pairs, (k,).
+
+    Of two words that stand in shares p and q of the documents, and together in r of them, it is
+    ``log(r / (p q)) / -log(r)`` (Bouma 2009): 1 where they always come together, 0 where they meet as by chance, -1
+    where they never do. Documents that the topics were not fitted to make it a fair measure; long ones make every pair
+    meet, so give passages rather than books. A word that no document has says nothing, and its pairs are left out; a
+    topic without any pair has NaN.
+
+    Parameters
+    ----------
+    topics : (k, d)
+        Probabilities of the words in each topic, ``model.components_``, of any library.
+    counts : (n, d), sparse or dense, or an iterable of such batches
+        How often each word stands in each document; whether it does is all that matters.
+    n_words : int
+        The most probable words of each topic that are looked at.
+
+    Examples
+    --------
+    >>> from odeco.metrics import topic_coherence
+    >>> counts = [[2, 1, 0, 0], [1, 1, 0, 1], [0, 0, 3, 1], [0, 0, 1, 0]]
+    >>> topic_coherence([[0.6, 0.4, 0, 0], [0, 0.5, 0.5, 0]], counts, n_words=2)
+    array([ 1., -1.])
+    """
+    found = np.asarray(topics, dtype=float)
+    if found.ndim != 2 or isinstance(n_words, bool) or not isinstance(n_words, (int, np.integer)) or n_words < 2:
+        raise ValueError(
+            f"topics must be (topics, words) and n_words a whole number of at least 2, got shape {found.shape} and "
+            f"n_words={n_words!r}."
+        )
+    best = np.argsort(-found, axis=1, kind="stable")[:, :n_words]
+    used = np.unique(best)
+    together, n_documents = np.zeros((used.size, used.size)), 0
+    for batch in _batches(counts):
+        if batch.shape[1] != found.shape[1]:
+            raise ValueError(f"counts has {batch.shape[1]} columns, and topics are over {found.shape[1]} words.")
+        present = (batch[:, used] > 0).astype(float)
+        together += (present.T @ present).toarray()
+        n_documents += batch.shape[0]
+    if not n_documents:
+        raise ValueError("counts holds no documents: give at least one.")
+    values = _pairwise_npmi(together / n_documents)
+    return np.array([_mean_of_pairs(values[np.ix_(places, places)]) for places in np.searchsorted(used, best)])
+
+
+def _batches(counts: Any) -> Iterable[Any]:
+    """Batches of counts as sparse rows."""
+    from scipy import sparse  # slow to import
+
+    whole = sparse.issparse(counts) or hasattr(counts, "__array__") or isinstance(counts, (list, tuple))
+    if isinstance(counts, (list, tuple)) and counts and (sparse.issparse(counts[0]) or np.ndim(counts[0]) == 2):
+        whole = False
+    return (sparse.csr_array(batch) for batch in ([counts] if whole else counts))
+
+
+def _pairwise_npmi(together: Floats) -> Floats:
+    """NPMI of all pairs of words, from the shares of the documents that hold both; NaN for words that none holds."""
+    alone = np.diagonal(together)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log(together / np.outer(alone, alone)) / -np.log(together)
+    values = np.where(together == 1, 0.0, np.where(together == 0, -1.0, values))  # in all documents: as by chance
+    return np.where(np.outer(alone, alone) > 0, values, np.nan)
+
+
+def _mean_of_pairs(values: Floats) -> float:
+    pairs = values[np.triu_indices(len(values), 1)]
+    known = pairs[~np.isnan(pairs)]
+    return float(known.mean()) if known.size else float("nan")

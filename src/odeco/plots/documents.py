@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.models.topics.examples import Example as Example
+from odeco.models.topics.examples import Examples
 from odeco.plots.names import batches_without_names, check_suits
 from odeco.sources import as_source
 
 Floats = NDArray[np.float64]
 
 _BINS = 48  # of the prevalence along the corpus, at most; at least half as many unless there are fewer documents
-_LEAST_LENGTH = 0.5  # of the mean length: shorter documents are poor examples
-_EXAMPLE_WORDS = 40  # that are kept of an example
-
-
-@dataclass(frozen=True, order=True)
-class Example:
-    """A document that is mostly of one topic: the topic's share of it, its number, and its most frequent words."""
-
-    share: float
-    document: int
-    words: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +50,7 @@ def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
     check_suits(model, "topic_use")
     proportions_of = model.transform if hasattr(model, "transform") else model.predict_proba
     k = len(model.components_)
-    tally, examples = _Tally(k), _Examples(k, n_examples)
+    tally, examples = _Tally(k), Examples(k, n_examples)
     main = np.zeros(k, dtype=np.intp)
     for batch in as_source(data):
         with batches_without_names():
@@ -102,34 +92,3 @@ class _Tally:
     @property
     def sums(self) -> Floats:
         return self._bins[: max(-(-self.n_documents // self.bin_size), 1)]
-
-
-class _Examples:
-    """The documents with the largest share of each topic among those that are not short."""
-
-    def __init__(self, k: int, n: int) -> None:
-        self._n = n
-        self._heaps: list[list[Example]] = [[] for _ in range(k)]
-
-    def update(self, counts: Any, lengths: Floats, proportions: Floats, first: int) -> None:
-        long = np.flatnonzero(lengths >= _LEAST_LENGTH * lengths.mean())
-        if not self._n or not long.size or not lengths.any():
-            return
-        n = min(self._n, long.size)
-        for heap, shares in zip(self._heaps, proportions[long].T, strict=True):
-            for i in np.argpartition(-shares, n - 1)[:n]:
-                found = Example(float(shares[i]), -(first + int(long[i])), _frequent_words(counts, int(long[i])))
-                heapq.heappush(heap, found)  # of equal shares the earlier document is the larger
-                if len(heap) > self._n:
-                    heapq.heappop(heap)
-
-    def best(self) -> tuple[tuple[Example, ...], ...]:
-        return tuple(
-            tuple(Example(e.share, -e.document, e.words) for e in sorted(heap, reverse=True)) for heap in self._heaps
-        )
-
-
-def _frequent_words(counts: Any, row: int) -> tuple[int, ...]:
-    start, stop = counts.indptr[row : row + 2]
-    order = np.argsort(-counts.data[start:stop], kind="stable")[:_EXAMPLE_WORDS]
-    return tuple(int(word) for word in counts.indices[start:stop][order])

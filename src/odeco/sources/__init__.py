@@ -77,7 +77,8 @@ def as_source(X: Any, batch_size: int = DEFAULT_BATCH_SIZE, sample_weight: Array
         return ArraySource(X, int(batch_size), sample_weight)  # nested lists of numbers
     if hasattr(X, "__iter__") and not isinstance(X, (str, bytes, dict)):
         return StreamSource(lambda: X, int(batch_size), sample_weight)
-    raise ValueError(f"X must be a matrix of counts or batches of one, got {type(X).__name__}.")
+    cure = ": count the words of texts first, by odeco.text.Vectorizer" if isinstance(X, (str, bytes)) else ""
+    raise ValueError(f"X must be a matrix of counts or batches of one, got {type(X).__name__}{cure}.")
 
 
 def _is_batch_like(item: Any) -> bool:

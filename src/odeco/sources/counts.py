@@ -10,7 +10,7 @@ from scipy import sparse
 
 from odeco.sources.base import Batch
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
-from odeco.sources.values import number_array, refuse_kind, weight_array
+from odeco.sources.values import is_frame, number_array, refuse_kind, weight_array
 
 # Integers up to here are exact in float32: counts in float32 take half the memory and nothing is lost.
 _EXACT_IN_FLOAT32 = 2**24
@@ -130,8 +130,36 @@ def is_block(X: Any) -> bool:
     return sparse.issparse(X) or hasattr(X, "__array__") or hasattr(X, "to_numpy")
 
 
+def _refuse_texts(X: Any) -> None:
+    """Raise where X holds texts, or lists of words, in the place of their counts: say how these are had."""
+    text = _first_text(X)
+    if text is not None:
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        raise ValueError(
+            f"X must hold numbers, and holds the text {shown!r}: topic models take how often each word stands in each "
+            "document, so count the words first, X = odeco.text.Vectorizer(stop_words='english').fit_transform(texts)."
+        )
+
+
+def _first_text(X: Any) -> str | None:
+    """The text that X begins with: a string, one in a list, a list of words, a column of a frame."""
+    if is_frame(X):
+        columns = [X.iloc[:, j] for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") in "OUST"]
+        return next((text for column in columns if (text := _first_text(column.to_numpy())) is not None), None)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if kind not in "OUST" or sparse.issparse(X):
+        return None
+    first = X
+    while isinstance(first, (list, tuple, np.ndarray)) or hasattr(first, "iloc"):
+        if not len(first):
+            return None
+        first = first.iloc[0] if hasattr(first, "iloc") else first[0]
+    return str(first) if isinstance(first, (str, bytes)) else None
+
+
 def _to_csr(X: Any) -> sparse.csr_array:
     """Any block as a CSR array that owns no more than it must; the caller's object is not touched."""
+    _refuse_texts(X)
     if hasattr(X, "sparse") and hasattr(X, "dtypes") and _all_sparse(X):
         X = X.sparse.to_coo()
     if sparse.issparse(X):

@@ -22,8 +22,10 @@ from odeco.fitting.rows import check_width, take_names
 from odeco.fitting.stream import StreamPlan
 from odeco.kernels.threads import blas_for
 from odeco.models.topics.fallback import documents_as_topics
+from odeco.models.topics.fractions import said_of_fractions
 from odeco.models.topics.moments import WordMoments, word_passes
 from odeco.models.topics.policy import POLICY
+from odeco.models.topics.reading import TopicReading
 from odeco.models.topics.stream import StreamedWords, word_plan
 from odeco.models.topics.theorem import TopicEstimate
 from odeco.moments.passes import Passes
@@ -34,7 +36,7 @@ from odeco.sources.kinds import fitted_by
 Floats = NDArray[np.float64]
 
 
-class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
+class TopicEstimator(TopicReading, MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators on word counts."""
 
     _stream_options = ("n_components", "word_scale", "basis_size", "document_weights")
@@ -160,6 +162,11 @@ class TopicEstimator(MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstim
 
     def _conclude(self, found: Found, refined: Any) -> Diagnostics:
         self._learn(found.estimate, refined)
+        report = self._report(found, refined)
+        return replace(report, advice=(*report.advice, *said_of_fractions(found.rows)))
+
+    def _report(self, found: Found, refined: Any) -> Diagnostics:
+        """How the topics were reached, and what to think of that."""
         if found.rows is None:
             return describe(found, "moments, one pass", {"n_documents": self._stream.n})
         searched = getattr(refined, "searched", None)  # of a model that compares several starts
