@@ -142,7 +142,7 @@ class Stages:
             yield stage
         stage.seconds = perf_counter() - start
         if stage.done and not self.quiet:
-            say(f"{stage.done} ({stage.seconds:.1f} s)")
+            say(f"{'; '.join([stage.done, *stage.notes])} ({stage.seconds:.1f} s)")
 
     def doubts(self, diagnostics: Any) -> None:
         """Say what the numbers of a fit give reason to doubt; what was raised as a warning has been said."""
@@ -152,10 +152,11 @@ class Stages:
 
 
 class Stage:
-    """One stage: counts what passes through it."""
+    """One stage: counts what passes through it, and keeps what else is to be said when it has ended."""
 
     def __init__(self) -> None:
         self.done = ""
+        self.notes: list[str] = []
         self.seconds = 0.0
         self.rows = 0
         self.update: Callable[[int, int, int], None] | None = None

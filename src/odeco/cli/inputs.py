@@ -26,7 +26,8 @@ TEXT = (
     option("max_df", str, "Leave out words of more documents (500), or a larger share of them; 0.5 if left out.",
            parser=share_or_count, metavar="NUMBER"),
     option("max_features", int, "Keep that many words, the most frequent.", "--max-words", min=1),
-    option("stop_words", str, "Words to leave out: english, or a file with one on each line.", metavar="english|FILE"),
+    option("stop_words", str, "Words to leave out: auto (if left out) finds the language of the texts and takes its; a "
+           "language (en, de, es, fr, it, nl, pt); none; a file with one on each line.", metavar="auto|en|none|FILE"),
     option("ngrams", int, "Count runs of up to that many words as well.", min=1, max=5),
 )  # fmt: skip
 VOCABULARY = option(
@@ -49,7 +50,9 @@ def files_read(paths: Sequence[str], options: Options) -> list[str | Path]:
     """Every file that `read` may open: the inputs, those that options name, and the words beside counts."""
     from odeco.files.vocabulary import places_beside
 
-    named = [options[name] for name in ("stop_words", "vocabulary") if name in options]
+    named = [
+        options[name] for name in ("stop_words", "vocabulary") if name in options
+    ]  # a language is no file: no harm
     beside = [place for path in paths if "vocabulary" not in options for place in places_beside(Path(path))]
     return [*paths, *named, *beside]
 

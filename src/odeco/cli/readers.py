@@ -36,6 +36,8 @@ def read_counts(paths: Sequence[str], options: Options, known: Options, stage: S
     elif not known or words is not None:
         place["vectorizer"] = lambda: _Watched(_vectorizer(options, known), stage)
     counts = files.read_counts(paths[0], **place)
+    if counts.vectorizer is not None and not known and options.get("stop_words", "auto") == "auto":
+        stage.notes += _said_of_language(counts.vectorizer)
     if counts.vectorizer is None and given:
         raise ValueError(f"{paths[0]} holds counts ({counts.format}): --{_flag(given[0])} is for text.")
     whole = held(stage.watch(lambda: counts.source), lambda parts: stack_rows([part.counts for part in parts]))
@@ -47,6 +49,17 @@ def read_counts(paths: Sequence[str], options: Options, known: Options, stage: S
         text=None if counts.vectorizer is None else counts.vectorizer.to_dict(),
         documents=counts.documents,
     )
+
+
+def _said_of_language(vectorizer: Any) -> list[str]:
+    """Which language the texts are in, and what was done about it."""
+    from odeco.text.stop_words import LANGUAGES, stop_words_of
+
+    code = vectorizer.language_
+    if code is None:
+        return ["no stop words are left out, for no language was recognised (--stop-words names one)"]
+    n = len(stop_words_of(code))
+    return [f"{LANGUAGES[code]}, {n} stop words are left out (--stop-words none keeps them)"]
 
 
 class _Watched:
@@ -76,15 +89,17 @@ def _vectorizer(options: Options, known: Options) -> Vectorizer:
     settings = {"max_df": MAX_DF, **_only(options, "min_df", "max_df", "max_features")}
     if "ngrams" in options:
         settings["ngram_range"] = (1, options["ngrams"])
-    if "stop_words" in options:
-        settings["stop_words"] = _stop_words(options["stop_words"])
-    return Vectorizer(**settings)
+    return Vectorizer(**settings, stop_words=_stop_words(options.get("stop_words", "auto")))
 
 
-def _stop_words(given: str) -> str | list[str]:
+def _stop_words(given: str) -> str | list[str] | None:
     from odeco.files.vocabulary import read_vocabulary
+    from odeco.text.stop_words import LANGUAGES
 
-    return given if given == "english" else [word.lower() for word in read_vocabulary(given)]
+    if given == "none":
+        return None
+    known = ("auto", "english", *LANGUAGES)
+    return given if given in known else [word.lower() for word in read_vocabulary(given)]
 
 
 def read_table(paths: Sequence[str], options: Options, known: Options, stage: Stage) -> Data:

@@ -66,7 +66,7 @@ def read_counts(
     path : path, or "-" for the standard input
         Text (a document on each line, or a folder of files), CSV, TSV, JSON lines or Parquet with a column of text, or
         all of whose columns are counts; Parquet with lists of words and counts, UCI docword, LDA-C, SVMlight, Matrix
-        Market, .npz, .npy. Text formats may be compressed by gzip.
+        Market, .npz, .npy. Text formats may be compressed.
     format : str
         "auto" looks at the content and the name; else one of "text", "folder", "csv", "tsv", "jsonl", "parquet", "uci",
         "ldac", "svmlight", "mtx", "npz", "npy".

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,13 +20,18 @@ from numpy.typing import NDArray
 from odeco.exceptions import InputFileError
 from odeco.files import opening
 from odeco.files.arrow import import_arrow, to_numpy
+from odeco.files.encodings import text_decoder
 from odeco.files.frames import TableInput, joined_kind
 from odeco.files.limits import limits
-from odeco.files.opening import InputFile, text_decoder
+from odeco.files.opening import InputFile
 
 _DELIMITERS = ",\t;|"
 # What stands for a missing value.
 _NULLS = ["", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "None", "NaN", "nan", "<NA>"]
+# A number with a decimal comma, and one that could be a thousand of another country as well.
+_COMMA = r"^[+-]?\d*(,\d+)?([eE][+-]?\d+)?$"
+_NO_THOUSANDS = r",(\d{1,2}|\d{4,})([eE]|$)|\d{4,},"
+_COMMA_NUMBER = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?$")
 _TRUTH = ["true", "True", "TRUE", "false", "False", "FALSE"]
 
 
@@ -136,7 +142,8 @@ def read_delimited(file: InputFile, format: str = "csv", encoding: str = "utf-8"
             what = "a row is too long, or a quote is opened and never closed"
             file.check_limit("line_bytes", size + 1, what)
             size = min(16 * size, limits().line_bytes)
-    return TableInput(file, format, dialect.names, list(kinds.values()), partial(_read, dialect, kinds))
+    shown = ["number" if kind == "comma" else kind for kind in kinds.values()]
+    return TableInput(file, format, dialect.names, shown, partial(_read, dialect, kinds))
 
 
 def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Delimited:
@@ -146,7 +153,8 @@ def open_delimited(file: InputFile, encoding: str, delimiter: str | None) -> Del
     used = delimiter or find_delimiter(first_lines) or ","
     first_row, n_bytes = _first_row(file, encoding, used)
     file.check_limit("table_columns", len(first_row), f"it has {len(first_row)} columns")
-    has_header = not all(is_number(value) or value.strip() in _NULLS for value in first_row)
+    point = "," if used == "," else "."
+    has_header = not all(is_number(value.replace(",", point)) or value.strip() in _NULLS for value in first_row)
     names = [name.strip() for name in first_row] if has_header else [""] * len(first_row)
     names = [name or f"x{j}" for j, name in enumerate(names)]
     if len(set(names)) < len(names):
@@ -192,6 +200,8 @@ def find_delimiter(lines: Sequence[str]) -> str | None:
         widths = {len(row) for row in _fields(lines, delimiter)}
         if len(widths) == 1 and (width := widths.pop()) > most:
             best, most = delimiter, width
+    if best == "," and all(len(row) > 1 and all(map(_COMMA_NUMBER.match, row)) for row in _fields(lines, ";")):
+        best = ";"  # 1,5;2,5: commas are within the numbers
     if best is None and lines:  # ragged, or rows with newlines: the first line decides
         counts = {delimiter: lines[0].count(delimiter) for delimiter in _DELIMITERS}
         best = max(counts, key=lambda delimiter: counts[delimiter]) if any(counts.values()) else None
@@ -208,18 +218,19 @@ def _kinds(dialect: Delimited) -> dict[str, str | None]:
     text = {name: dialect.arrow.string() for name in dialect.names}
     kinds: dict[str, str | None] = dict.fromkeys(dialect.names)
     n_rows = 0
+    comma = dialect.delimiter if dialect.delimiter != "," else None
     for batch in dialect.batches(dialect.names, text):
         n_rows += batch.num_rows
         for name in dialect.names:
             if kinds[name] != "label":
-                kinds[name] = joined_kind(kinds[name], _kind(dialect.arrow, batch.column(name)))
+                kinds[name] = joined_kind(kinds[name], _kind(dialect.arrow, batch.column(name), comma))
     if n_rows == 0:
         raise dialect.file.error("it has a header and no rows.")
     return {name: kind or "number" for name, kind in kinds.items()}  # nothing but missing values: numbers, all NaN
 
 
-def _kind(arrow: Any, column: Any) -> str | None:
-    """What a column of text holds, None where all of it is missing."""
+def _kind(arrow: Any, column: Any, delimiter: str | None = None) -> str | None:
+    """What a column of text holds, None where all of it is missing; commas may be decimal where none divides fields."""
     if column.null_count == len(column):
         return None
     compute = arrow.compute
@@ -230,8 +241,17 @@ def _kind(arrow: Any, column: Any) -> str | None:
             return "label" if kind == "integer" and _are_codes(compute, column, numbers) else kind
         except arrow.ArrowInvalid:
             continue
+    if delimiter is not None and _has_decimal_commas(compute, column, sure=delimiter == ";"):
+        return "comma"
     truth = compute.is_in(column, value_set=arrow.array(_TRUTH))
     return "truth" if compute.all(truth).as_py() else "label"
+
+
+def _has_decimal_commas(compute: Any, texts: Any, *, sure: bool) -> bool:
+    """Whether all are numbers with decimal commas; 1,234 may be a thousand, unless semicolons divide the fields."""
+    if not compute.all(compute.match_substring_regex(texts, _COMMA)).as_py():
+        return False
+    return sure or bool(compute.any(compute.match_substring_regex(texts, _NO_THOUSANDS)).as_py())
 
 
 def _are_codes(compute: Any, texts: Any, numbers: Any) -> bool:
@@ -242,13 +262,20 @@ def _are_codes(compute: Any, texts: Any, numbers: Any) -> bool:
 
 def _read(dialect: Delimited, kinds: dict[str, str | None], names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
     arrow = dialect.arrow
-    types = {"integer": arrow.int64(), "number": arrow.float64(), "truth": arrow.bool_(), "label": arrow.string()}
-    wanted = {name: types[kinds[name] or "number"] for name in names}
+    types = {"integer": arrow.int64(), "number": arrow.float64(), "truth": arrow.bool_()}
+    wanted = {name: types.get(kinds[name] or "number", arrow.string()) for name in names}
     for batch in dialect.batches(names, wanted):
         if batch.num_rows:
             with dialect.guard():
-                columns = [to_numpy(arrow, batch.column(name), kinds[name] or "number") for name in names]
+                columns = [_values(arrow, batch.column(name), kinds[name] or "number") for name in names]
             yield columns
+
+
+def _values(arrow: Any, column: Any, kind: str) -> NDArray[Any]:
+    if kind == "comma":
+        column, kind = arrow.compute.replace_substring(column, ",", "."), "number"
+        column = arrow.compute.utf8_trim_whitespace(column)
+    return to_numpy(arrow, column, kind)
 
 
 def is_number(text: str) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Collection
 from pathlib import Path
 
+from odeco.files.compression import without_suffix
+from odeco.files.encodings import marked_encoding
 from odeco.files.opening import InputFile
 
 # What users may say, and what is meant.
@@ -54,6 +57,7 @@ _SUFFIXES = {
 }
 _NUMBER = rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _UCI = re.compile(rb"\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+[ \t\r]*\n\s*\d+[ \t]+\d+[ \t]+-?\d+\s")
+_ARRAY = re.compile(rb"\s*\[\s*\{")  # of JSON
 _PAIRS = re.compile(rb"%s(,%s)*(\s+(qid|\d+):%s)+\s*(#.*)?" % (_NUMBER, _NUMBER, _NUMBER))
 
 
@@ -74,8 +78,7 @@ def detect(file: InputFile, allowed: Collection[str]) -> str:
     if found is None and named in _BY_MAGIC:
         raise file.error(f"it is named like a {named} file and does not begin like one: damaged?")
     if found is None:
-        _require_text(file, head)
-        found = _text_format(head, named)
+        found = _text_format(_as_utf8(file, head), named)
     if found not in allowed:
         if found == "text" and "csv" in allowed:
             return "csv"  # a table without a suffix: its delimiter is looked for
@@ -85,8 +88,8 @@ def detect(file: InputFile, allowed: Collection[str]) -> str:
 
 
 def suffix_format(path: Path) -> str | None:
-    """What the name says, .gz left out."""
-    name = path.name.lower().removesuffix(".gz")
+    """What the name says, that of a compression left out."""
+    name = without_suffix(path.name.lower())
     return "uci" if name.startswith("docword") else _SUFFIXES.get(Path(name).suffix)
 
 
@@ -96,11 +99,14 @@ def _by_content(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _require_text(file: InputFile, head: bytes) -> None:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return  # UTF-16, whose every second byte may be NUL
+def _as_utf8(file: InputFile, head: bytes) -> bytes:
+    """The first bytes of a text; those of another encoding are known by its mark."""
+    marked = marked_encoding(head)
+    if marked is not None:
+        return head[: len(head) // 4 * 4].decode(marked, "ignore").encode()
     if b"\0" in head:
         raise file.error("it holds binary data of a kind that is not known, and text is expected.")
+    return head.removeprefix(BOM_UTF8)
 
 
 def _text_format(head: bytes, named: str | None) -> str:
@@ -113,7 +119,7 @@ def _text_format(head: bytes, named: str | None) -> str:
     # A document without words is a number alone.
     if any(b":" in line for line in pairs) and all(_PAIRS.fullmatch(line) or line.isdigit() for line in pairs):
         return _kind_of_pairs(pairs, named)
-    if named in (None, "text") and lines and all(line.startswith(b"{") for line in lines):
+    if named in (None, "text") and lines and (all(line.startswith(b"{") for line in lines) or _ARRAY.match(head)):
         return "jsonl"
     return named or "text"
 

@@ -137,7 +137,9 @@ def column_of(values: Sequence[Any], kind: str) -> Array:
 
 
 def joined_kind(one: str | None, other: str | None) -> str | None:
-    """The kind that holds values of both; None stands for nothing seen yet."""
+    """The kind that holds values of both; None stands for nothing seen yet, "comma" for numbers with decimal commas."""
     if one is None or other is None or one == other:
         return one or other
+    if {one, other} == {"integer", "comma"}:
+        return "comma"
     return "number" if {one, other} == {"integer", "number"} else "label"

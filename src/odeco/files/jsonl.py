@@ -1,4 +1,4 @@
-"""JSON lines: one object on each line."""
+"""JSON lines, one object on each line; or an array of objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from odeco.files.encodings import text_decoder
 from odeco.files.frames import Array, TableInput, column_of, joined_kind
+from odeco.files.json_arrays import array_items, is_array
 from odeco.files.opening import InputFile
 from odeco.files.stored import BATCH_NUMBERS
 
@@ -36,6 +38,13 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
 
 
 def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
+    with file.guard():
+        beginning = text_decoder(encoding).decode(file.head())
+    if is_array(beginning):
+        for items in array_items(file, encoding):
+            with file.guard():
+                yield _whole_text(items)
+        return
     for first, lines in file.text_blocks(encoding):
         objects = []
         for line, text in enumerate(lines, first):
@@ -43,8 +52,8 @@ def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
                 continue
             try:
                 row = json.loads(text)
-                if "\\u" in text:  # half of a pair of surrogates is no text
-                    json.dumps(row, ensure_ascii=False).encode()
+                if "\\u" in text:
+                    _whole_text(row)
             except (ValueError, RecursionError) as error:
                 raise file.error(f"it is not JSON ({error}).", line) from error
             if not isinstance(row, dict):
@@ -52,6 +61,12 @@ def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
             objects.append(row)
         if objects:
             yield objects
+
+
+def _whole_text(rows: Any) -> Any:
+    """The rows, unless half of a pair of surrogates is in them, which is no text."""
+    json.dumps(rows, ensure_ascii=False).encode()
+    return rows
 
 
 def _read(file: InputFile, encoding: str, kinds: dict[str, str | None], names: Sequence[str]) -> Iterator[list[Array]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import io
 import os
 import shutil
@@ -12,7 +10,6 @@ import struct
 import sys
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +17,8 @@ from pathlib import Path
 from typing import Any, AnyStr, BinaryIO, TypeAlias
 
 from odeco.exceptions import InputFileError
+from odeco.files.compression import DAMAGED, MAGIC_BYTES, codec_of, open_packed
+from odeco.files.encodings import text_decoder
 from odeco.files.limits import limits, variable
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -36,8 +35,13 @@ class InputFile:
 
     path: Path
     name: str
-    compressed: bool = False
+    codec: str = ""  # what compresses it, if anything
     spool: Any = field(default=None, repr=False)  # keeps the copy of a pipe alive
+
+    @property
+    def compressed(self) -> bool:
+        """Whether its bytes have to be unpacked."""
+        return bool(self.codec)
 
     def error(self, text: str, line: int | None = None) -> InputFileError:
         """The error to raise: one line that names the file."""
@@ -61,7 +65,7 @@ class InputFile:
             raise
         except UnicodeDecodeError as error:
             raise self.error(_undecodable(error)) from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except DAMAGED as error:
             raise self.error(f"the compressed data are damaged or cut short ({error}): copy the file again.") from error
         except MemoryError as error:
             raise self.error(
@@ -75,7 +79,7 @@ class InputFile:
     def open(self) -> BinaryIO:
         """The bytes, decompressed."""
         if self.compressed:
-            return io.BufferedReader(gzip.open(self.path, "rb"), BLOCK_BYTES)
+            return open_packed(self.path, self.codec, self.name, BLOCK_BYTES)
         return self.path.open("rb")
 
     def head(self) -> bytes:
@@ -101,6 +105,11 @@ class InputFile:
                     yield line, text.removesuffix("\n").split("\n")
             except UnicodeDecodeError as error:
                 raise self.error(f"near line {line}: {_undecodable(error)}") from error
+
+    def text_pieces(self, encoding: str = "utf-8") -> Iterator[str]:
+        """The text as it comes, cut anywhere: for formats that know no lines."""
+        with self.guard(), self.open() as stream:
+            yield from _texts(stream, encoding)
 
     def read_line(self, stream: BinaryIO, line: int) -> bytes:
         """The next line of a stream, no longer than a line may be."""
@@ -161,14 +170,14 @@ def open_input(path: PathLike) -> InputFile:
         with found.open("rb") as stream:
             if not stat.S_ISREG(mode):
                 return _spooled(stream, name)
-            magic = stream.read(2)
+            magic = stream.read(MAGIC_BYTES)
     except OSError as error:
         raise InputFileError(f"{name}: {_os_words(error)}") from error
     except ValueError as error:  # a NUL in the name
         raise InputFileError(f"{name!r}: {one_line(str(error))}") from error
     if not magic:
         raise InputFileError(f"{name}: is empty.")
-    return InputFile(found, name, compressed=magic == b"\x1f\x8b")
+    return InputFile(found, name, codec_of(magic))
 
 
 def _spooled(stream: Any, name: str) -> InputFile:
@@ -183,26 +192,16 @@ def _spooled(stream: Any, name: str) -> InputFile:
         ) from error
     path = Path(spool.name)
     with path.open("rb") as copy:
-        magic = copy.read(2)
+        magic = copy.read(MAGIC_BYTES)
     if not magic:
         raise InputFileError(f"{name}: is empty.")
-    return InputFile(path, name, magic == b"\x1f\x8b", spool)
+    return InputFile(path, name, codec_of(magic), spool)
 
 
 def one_line(text: str, width: int = 300) -> str:
     """Words of a message in one line, shortened in the middle where a library quotes half the file."""
     line = " ".join("".join(c if c.isprintable() or c.isspace() else "?" for c in text[: 4 * width]).split())
     return line if len(line) <= width else f"{line[: width - 60]} ... {line[-50:]}"
-
-
-def text_decoder(encoding: str) -> codecs.IncrementalDecoder:
-    """A strict decoder that drops a byte order mark."""
-    try:
-        io.TextIOWrapper(io.BytesIO(), encoding=encoding)  # refuses codecs that are not text
-        name = codecs.lookup(encoding).name
-        return codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else name)("strict")
-    except LookupError:
-        raise ValueError(f"encoding {encoding!r} is not known: try 'utf-8', 'latin-1' or 'utf-16'.") from None
 
 
 def _undecodable(error: UnicodeDecodeError) -> str:

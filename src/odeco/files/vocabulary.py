@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from odeco.files.compression import without_suffix
 from odeco.files.opening import InputFile, PathLike, open_input
 
 
@@ -33,7 +34,7 @@ def as_vocabulary(vocabulary: PathLike | Sequence[str], encoding: str = "utf-8")
 
 def beside(path: Path) -> Path:
     """Where the words of a file are written: vocab.NAME.txt for docword.NAME.txt.gz, NAME.vocab.txt for others."""
-    name = path.name.removesuffix(".gz")
+    name = without_suffix(path.name)
     if name.startswith("docword"):
         return path.with_name(f"vocab{name.removeprefix('docword')}")
     return path.with_name(f"{Path(name).stem}.vocab.txt")

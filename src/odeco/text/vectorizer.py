@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from odeco.sources import Source, as_source
+from odeco.text.stop_words import LANGUAGES, LOOKED_AT, detect_language, stop_words_of
 
 if TYPE_CHECKING:
     from odeco.text.counting import Block, Counter, Rule
@@ -37,8 +38,10 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
         Words in fewer, or more, documents than this are left out; a float is a share of the documents.
     max_features : int or None
         Keep only so many words, those that occur most often.
-    stop_words : None, "english" or list of str
-        Words that are taken out of the texts before anything is counted, in lower case where `lowercase` is.
+    stop_words : None, "auto", "english", a language such as "de", or list of str
+        Words that are taken out of the texts before anything is counted, in lower case where `lowercase` is. "auto"
+        takes those of the language that the first documents are in (`odeco.text.detect_language`), none where that is
+        not clear; `language_` says which.
     ngram_range : (int, int)
         Count sequences of so many words, from and to; (1, 1) counts words.
     lowercase : bool
@@ -48,6 +51,8 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
     ----------
     vocabulary_ : dict
         The column of each word, in alphabetical order (of code points).
+    language_ : str or None
+        The language that ``stop_words="auto"`` has found, "en" for instance.
 
     Examples
     --------
@@ -61,6 +66,7 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
     """
 
     vocabulary_: dict[str, int]
+    language_: str | None
 
     def __init__(
         self,
@@ -126,6 +132,8 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
         """The options, as JSON can hold them; the vocabulary is `get_feature_names_out`."""
         settings: dict[str, Any] = self.get_params(deep=False)
         stop = settings["stop_words"]
+        if isinstance(stop, str) and stop == "auto" and hasattr(self, "vocabulary_"):
+            stop = self.language_
         words = stop if stop is None or isinstance(stop, str) else list(stop)
         return {**settings, "stop_words": words, "ngram_range": list(settings["ngram_range"])}
 
@@ -145,14 +153,26 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
         from odeco.text.counting import Counter, batches_of, count_blocks
         from odeco.text.lexicon import Lexicon
 
-        rule, stop_words = self._rule(), self._stop_words()
+        rule = self._rule()
         self._check_limits()
+        documents = self._look(documents)
+        stop_words = self._stop_words()
         counters = [Counter(rule, Lexicon(stop_words), thread) for thread in range(_threads())]
         n_documents = 0
         for block in count_blocks(batches_of(documents), counters):
             n_documents += len(block)
             keep(block)
         return self._choose(counters, n_documents)
+
+    def _look(self, documents: Iterable[str]) -> Iterable[str]:
+        """The documents again, once the first were looked at for their language, where that is asked for."""
+        self.language_ = None
+        if not (isinstance(self.stop_words, str) and self.stop_words == "auto"):
+            return documents
+        remaining = iter(documents)
+        first = list(islice(remaining, LOOKED_AT))
+        self.language_ = detect_language(text for text in first if isinstance(text, str))
+        return chain(first, remaining)
 
     def _choose(self, counters: list[Counter], n_documents: int) -> list[NDArray[np.int32]]:
         """Keep the words that the limits allow, as scikit-learn does it, in alphabetical order."""
@@ -215,17 +235,19 @@ class Vectorizer(BaseEstimator):  # type: ignore[misc]
         return Rule(bool(self.lowercase), int(found[0]), int(found[1]))
 
     def _stop_words(self) -> list[str]:
-        if self.stop_words is None:
+        given = self.stop_words
+        if isinstance(given, str) and given == "auto":
+            given = getattr(self, "language_", None)
+        if given is None:
             return []
-        if isinstance(self.stop_words, str):
-            if self.stop_words != "english":
-                raise ValueError(f"stop_words must be None, 'english' or a list of words, got {self.stop_words!r}.")
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-            return sorted(ENGLISH_STOP_WORDS)
-        words = list(self.stop_words)
+        if isinstance(given, str):
+            if given not in ("english", *LANGUAGES):
+                known = ", ".join(map(repr, LANGUAGES))
+                raise ValueError(f"stop_words must be None, 'auto', 'english', {known} or a list, got {given!r}.")
+            return sorted(stop_words_of(given))
+        words = list(given)
         if not all(isinstance(word, str) for word in words):
-            raise ValueError("stop_words must be None, 'english' or a list of words: one of them is no text.")
+            raise ValueError("stop_words must be a language or a list of words: one of them is no text.")
         return words
 
     def _check_limits(self) -> None:
