@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from odeco.files.limits import limits
 from odeco.files.opening import InputFile
 
 _SPACE = re.compile(r"\s*")
@@ -81,8 +80,6 @@ class _Reader:
         if self._rest[position] not in '{"':
             found = self._rest[position : position + 20]
             raise self._file.error(f"item {self._n_items + 1} of the array must be an object {{...}}, found {found!r}.")
-        if len(self._rest) - position > limits().line_bytes:
-            self._file.check_limit("line_bytes", len(self._rest), f"item {self._n_items + 1} is too long")
         try:
             item, end = self._decoder.raw_decode(self._rest, position)
         except (ValueError, RecursionError):

@@ -27,7 +27,7 @@ PACKED = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": 
 
 
 def rows_of(path, **options):
-    found = read_table(path, **options).read().to_numpy()
+    found = np.asarray(read_table(path, **options).read()).tolist()
     return [[None if value != value else value for value in row] for row in found]
 
 
