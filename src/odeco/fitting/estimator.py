@@ -17,6 +17,7 @@ from odeco._random import as_generator
 from odeco.decomposition import Decomposer
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
+from odeco.fitting.hints import with_hints
 from odeco.fitting.rows import vector_chunks as vector_chunks
 from odeco.fitting.stream import MomentStream, StreamPlan
 from odeco.kernels.threads import single_threaded_blas
@@ -64,6 +65,11 @@ class MomentEstimator:
     method: str
     method_options: Mapping[str, Any] | None
     random_state: Any
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
 
     # What a model gives.
 
@@ -201,3 +207,15 @@ class MomentEstimator:
         """Drop the sums of `partial_fit`: a new `fit` starts from nothing."""
         if hasattr(self, "_stream"):
             del self._stream
+
+
+class Converging:
+    """`converged_` of the models whose refinement says so in its trace alone."""
+
+    diagnostics_: Diagnostics
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the refinement ended by its rule (`tol`), not at `max_iter`; False where nothing was refined."""
+        traces = self.diagnostics_.traces
+        return bool(traces) and traces[-1].converged

@@ -44,6 +44,8 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     # What a family gives.
 
     def _clean(self, X: Any) -> Any:
+        if not hasattr(self, "n_features_in_") and hasattr(self, "means_"):  # parameters that were set by hand
+            self.n_features_in_ = int(np.shape(self.means_)[1])
         return check_magnitude(validate_data(self, number_block(X), dtype=[np.float64, np.float32], reset=False))
 
     @abstractmethod

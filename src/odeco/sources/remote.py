@@ -26,7 +26,7 @@ from odeco.sources.partitions import (
     n_rows_of,
 )
 from odeco.sources.spark import open_spark
-from odeco.sources.tables import ColumnSummary, Schema, summarize_columns
+from odeco.sources.tables import ColumnSummary, Family, Schema, summarize_columns
 from odeco.sources.views import ViewBatch, ViewSource
 
 
@@ -95,7 +95,7 @@ class PartitionedTable(PartitionedRows):
 
 
 def remote_table(
-    X: Any, family: str | Sequence[str], sample_weight: ArrayLike | None, *, schema: Schema | None,
+    X: Any, family: Family, sample_weight: ArrayLike | None, *, schema: Schema | None,
     names: Sequence[str] | None, batch_size: int,
 ) -> PartitionedTable:  # fmt: skip
     """A Dask or Spark table whose columns have families; without a schema, a pass finds it out."""

@@ -6,7 +6,7 @@ becomes one float array in which categories are numbered from 0 and NaN means mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from odeco.sources.values import (
 )
 
 Floats = NDArray[np.float64]
+
+Family = str | Sequence[str] | Mapping[str, str]  # of all columns, of each in turn, of some by their names
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
 # Whole numbers with more values than this are counts rather than codes, where "auto" has to guess.
@@ -276,13 +278,13 @@ class Schema:
                 )
 
 
-def infer_schema(batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None) -> Schema:
+def infer_schema(batches: Iterable[Any], family: Family, names: Sequence[str] | None = None) -> Schema:
     """One pass over raw batches: the family and the categories of every column."""
     return Schema.of(summarize_columns(batches, family, names))
 
 
 def summarize_columns(
-    batches: Iterable[Any], family: str | Sequence[str], names: Sequence[str] | None = None
+    batches: Iterable[Any], family: Family, names: Sequence[str] | None = None
 ) -> list[ColumnSummary]:
     """What is to be seen of every column."""
     summaries: list[ColumnSummary] = []
@@ -291,7 +293,7 @@ def summarize_columns(
         width = np.shape(rows)[-1] if len(np.shape(rows)) == 2 else None
         if not summaries and width is not None:
             labels = list(names) if names is not None else [str(name) for name in column_names(rows, width)]
-            given = check_families(family, width)
+            given = check_families(family, width, labels)
             summaries = [ColumnSummary(label, kind) for label, kind in zip(labels, given, strict=True)]
         if width is not None and width != len(summaries):
             raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {width}.")
@@ -302,10 +304,12 @@ def summarize_columns(
     return summaries
 
 
-def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
-    """One family per column."""
+def check_families(family: Family, n_columns: int, names: Sequence[str] = ()) -> list[str]:
+    """One family per column; columns that a mapping does not name are guessed."""
+    if isinstance(family, Mapping):
+        family = _by_name(family, [str(name) for name in names])
     if not isinstance(family, (str, list, tuple, np.ndarray)):
-        raise ValueError(f"family must be a name or a list of one per column, got {family!r}.")
+        raise ValueError(f"family must be a name, a list of one per column or a dict by column, got {family!r}.")
     given = [family] * n_columns if isinstance(family, str) else list(family)
     if len(given) != n_columns:
         raise ValueError(f"family has length {len(given)}, X has {n_columns} columns: give one, or one per column.")
@@ -313,6 +317,15 @@ def check_families(family: str | Sequence[str], n_columns: int) -> list[str]:
         if kind != "auto" and kind not in FAMILIES:
             raise ValueError(f"family must be 'auto' or of {', '.join(map(repr, FAMILIES))}, got {kind!r}.")
     return given
+
+
+def _by_name(family: Mapping[Any, str], names: Sequence[str]) -> list[str]:
+    given = {str(name): kind for name, kind in family.items()}
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        some = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"family names the column {unknown[0]!r}, which X does not have: it has {some}.")
+    return [given.get(name, "auto") for name in names]
 
 
 def raw_columns(X: Any) -> Iterator[Any]:
@@ -357,7 +370,7 @@ class OutOfCoreTable(OutOfCoreRows):
 
 def open_table(
     X: Any,
-    family: str | Sequence[str] = "auto",
+    family: Family = "auto",
     sample_weight: ArrayLike | None = None,
     *,
     schema: Schema | None = None,

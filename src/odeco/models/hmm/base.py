@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import check_effort
-from odeco.fitting.estimator import Found, MomentEstimator
+from odeco.fitting.estimator import Converging, Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer, check_number
+from odeco.models.hmm.by_hand import settle_by_hand
 from odeco.models.hmm.chain_theorem import Estimate, Parameters, stationary_distribution
 from odeco.models.hmm.remote import by_sequences, is_elsewhere, open_source, refuse_elsewhere, travelling
 from odeco.models.hmm.search import Starts, best_start
@@ -63,7 +64,7 @@ class ConvergenceMonitor:
     n_iter: int
 
 
-class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
+class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ignore[misc]
     """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
 
     n_components: int
@@ -233,6 +234,7 @@ class HiddenMarkovModel(MomentEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _parameters(self) -> Parameters:
         check_is_fitted(self, "transmat_")
+        settle_by_hand(self)
         start, transmat = np.asarray(self.startprob_, dtype=np.float64), np.asarray(self.transmat_, dtype=np.float64)
         return HMMParameters(start, transmat, self._emission())
 

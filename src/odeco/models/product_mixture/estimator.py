@@ -65,8 +65,9 @@ class ProductMixture(MixtureEstimator):
     ----------
     n_components : int
         Number of components (classes) k.
-    family : str or sequence of str
-        "gaussian", "bernoulli", "categorical", "poisson" for all columns, or one per column. "auto" guesses: labels and
+    family : str, sequence of str, or dict
+        "gaussian", "bernoulli", "categorical", "poisson" for all columns, one per column, or those of some columns by
+        name, ``{"age": "gaussian"}``; the others are guessed, as "auto" guesses all: labels and
         pandas categories are categorical; booleans and 0/1 Bernoulli; whole numbers from 0 to 9 categorical, other
         whole numbers that are not negative Poisson; all else Gaussian.
     method, method_options : str, mapping or None
@@ -128,7 +129,7 @@ class ProductMixture(MixtureEstimator):
         self,
         n_components: int = 1,
         *,
-        family: str | Sequence[str] = "auto",
+        family: str | Sequence[str] | Mapping[str, str] = "auto",
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
         route: str = "auto",

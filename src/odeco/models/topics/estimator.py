@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import said_of
-from odeco.fitting.estimator import Found, MomentEstimator
+from odeco.fitting.estimator import Converging, Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.fitting.rows import check_width, take_names
 from odeco.fitting.stream import StreamPlan
@@ -36,7 +36,7 @@ from odeco.sources.kinds import fitted_by
 Floats = NDArray[np.float64]
 
 
-class TopicEstimator(TopicReading, MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
+class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixFeaturesOutMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators on word counts."""
 
     _stream_options = ("n_components", "word_scale", "basis_size", "document_weights")
