@@ -65,6 +65,62 @@ def match_components(estimate: ArrayLike, truth: ArrayLike, *, up_to_sign: bool 
     return Matching(columns, rows, chosen, errors)
 
 
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """Components of two models matched one to one by the rows that belong to them.
+
+    Attributes
+    ----------
+    first, second : (m,) int
+        Pairs of components, those that share most first.
+    shared : (m,)
+        What two components have in common, as a share of what they have together: 1 for the same rows, 0 for none.
+    alone : two tuples of int
+        Components of each model without a partner.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    shared: Floats
+    alone: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def match_memberships(first: ArrayLike, second: ArrayLike) -> Overlap:
+    """Match the components of two models by what they say of the same rows, with the largest sum of shared rows.
+
+    Parameters
+    ----------
+    first, second : (n, k) and (n, l)
+        Shares of the components in each row: `predict_proba` or `transform` of two models on the same data. The models
+        may differ in everything, their number of components, kind and columns included.
+
+    Examples
+    --------
+    >>> from odeco.metrics import match_memberships
+    >>> found = match_memberships([[1, 0], [1, 0], [0, 1], [0, 1]], [[0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    >>> found.first.tolist(), found.second.tolist(), found.shared.tolist(), found.alone
+    ([0, 1], [1, 0], [1.0, 0.5], ((), (2,)))
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if one.ndim != 2 or other.ndim != 2 or len(one) != len(other) or not len(one):
+        raise ValueError(
+            f"first and second must hold the shares of components in the same rows, got shapes {one.shape} and "
+            f"{other.shape}."
+        )
+    both = np.array([np.minimum(column[:, None], other).sum(axis=0) for column in one.T])
+    either = one.sum(axis=0)[:, None] + other.sum(axis=0) - both
+    shared = both / np.where(either > 0, either, 1.0)
+    rows, columns = linear_sum_assignment(-shared)
+    order = np.argsort(-shared[rows, columns], kind="stable")
+    rows, columns = rows[order], columns[order]
+    alone = [
+        tuple(sorted(set(range(n)) - set(used.tolist()))) for n, used in zip(shared.shape, (rows, columns), strict=True)
+    ]
+    return Overlap(rows, columns, shared[rows, columns], (alone[0], alone[1]))
+
+
 def amari(components: ArrayLike, mixing: ArrayLike) -> float:
     """The distance of ``components @ mixing`` from a scaled permutation, 0 for one and at most 1 (Amari et al. 1996).
 

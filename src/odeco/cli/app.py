@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import odeco
-from odeco.cli import convert, decompose, demo, fit, moments, report, show, transform
+from odeco.cli import compare, convert, decompose, demo, fit, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
 from odeco.models.cards import cards
 
@@ -20,7 +20,7 @@ class InTheOrderOfUse(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for the help."""
-        return ["demo", "fit", "show", "transform", "report", "convert", "moments", "decompose"]
+        return ["demo", "fit", "show", "transform", "report", "compare", "convert", "moments", "decompose"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, with the models that are known now."""
@@ -32,7 +32,6 @@ app = typer.Typer(
     name="odeco",
     cls=InTheOrderOfUse,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
@@ -42,6 +41,7 @@ app.command("demo")(interruptible(demo.demo))
 app.command("show")(interruptible(show.show))
 app.command("transform")(interruptible(transform.transform))
 app.command("report")(interruptible(report.report))
+app.command("compare")(interruptible(compare.compare))
 app.command("convert", help=convert.HELP)(interruptible(convert.command))
 app.command("decompose")(interruptible(decompose.decompose))
 

@@ -169,7 +169,7 @@ class Stage:
             nonlocal n_readings
             n_readings, seen = n_readings + 1, 0
             for batch in read():
-                seen += _n_rows(batch)
+                seen += n_rows(batch)
                 self.rows = max(self.rows, seen)
                 if self.update is not None:
                     self.update(n_readings, seen, self.rows)
@@ -178,7 +178,8 @@ class Stage:
         return watched
 
 
-def _n_rows(batch: Any) -> int:
+def n_rows(batch: Any) -> int:
+    """Rows of a batch of any kind: an array, a frame, texts, views of the same rows, named columns."""
     if isinstance(batch, (list, tuple)) and not isinstance(batch[0], str):  # views of the same rows
         batch = batch[0]
     if isinstance(batch, dict):  # columns

@@ -19,15 +19,15 @@ def answers(card: Card, estimator: Any, data: Data) -> Iterator[Columns]:
     if data.keys:  # items, steps of sequences: what is said of one depends on others
         yield _of_the_whole(card.part, estimator, data)
     elif hasattr(estimator, "predict_proba"):
-        for rows in _blocks(data.arguments[0]):
+        for rows in row_blocks(data.arguments[0]):
             chances = np.asarray(estimator.predict_proba(rows))
             yield {card.part: chances.argmax(axis=1), **_numbered(card.part, chances)}
     else:  # shares of topics, values of sources: no row belongs to one of them
-        for rows in _blocks(data.arguments[0]):
+        for rows in row_blocks(data.arguments[0]):
             yield _numbered(card.part, np.asarray(estimator.transform(rows)))
 
 
-def _blocks(whole: Any) -> Iterator[Any]:
+def row_blocks(whole: Any) -> Iterator[Any]:
     """What a model predicts on: one block that is held, or those of a file, one after the other."""
     if hasattr(whole, "reiterable"):  # a source of counts
         yield from (batch.counts for batch in whole)

@@ -76,7 +76,7 @@ def _table(part: str, found: Sequence[Part]) -> list[str]:
     lines = ["  ".join([part.rjust(width), *(name.rjust(8) for name in facts)])]
     for each in found:
         numbers = [_fact(name, each.facts[name]).rjust(8) for name in facts]
-        lines.append("  ".join([str(each.name).rjust(width), *numbers, _item_words(each.items)]))
+        lines.append("  ".join([str(each.name).rjust(width), *numbers, item_words(each.items)]))
     return lines
 
 
@@ -84,7 +84,7 @@ def _fact(name: str, value: float) -> str:
     return f"{100 * value:.1f} %" if name == "share" else f"{value:.3g}"
 
 
-def _item_words(items: Sequence[Mapping[str, Any]]) -> str:
+def item_words(items: Sequence[Mapping[str, Any]]) -> str:
     """Words as they are; columns with what they are in this part."""
     shown = []
     for item in items:
