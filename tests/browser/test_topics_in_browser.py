@@ -1,5 +1,7 @@
 """The report of topics as a person uses it: click, slide, filter, keyboard; hostile words do nothing."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,39 @@ def test_single_topic_models_too(visit):
     assert chosen_topic(visited.page) == "1"
     assert visited.clean()
     assert np.isclose(float(visited.page.locator("#relevance").input_value()), 0.6)
+
+
+def test_topics_are_renamed_and_downloaded(visit, tmp_path):
+    visited = visit("lda")
+    page = visited.page
+    page.locator("article.topic.chosen .rename input").fill('My "=topic" <b>')
+    assert page.locator("article.topic.chosen .heading").inner_text() == 'My "=topic" <b>'
+    assert page.locator(".topic-list tr[data-topic='0'] .given-name").inner_text() == 'My "=topic" <b>'
+    with page.expect_download() as download:
+        page.locator("#download").click()
+    path = tmp_path / "topics.csv"
+    download.value.save_as(path)
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+    assert [row["word"] for row in rows if row["topic"] == "0"] == shown_words(page)
+    assert rows[0]["name"] == 'My "=topic" <b>'
+    page.reload()
+    assert page.locator("article.topic.chosen .heading").inner_text() == 'My "=topic" <b>'
+    page.locator("article.topic.chosen .rename input").fill("")
+    assert page.locator("article.topic.chosen .heading").inner_text() == "Topic 0"
+    assert visited.messages == []
+
+
+def test_words_stand_beside_circles_and_cover_none(visit):
+    page = visit("lda").page
+    labels = page.locator(".map .beside")
+    assert labels.count() == 3
+    first = page.locator(".map .node[data-topic='0'] .beside").text_content().split()
+    assert first == shown_words(page)[:2]
+    boxes = [labels.nth(i).bounding_box() for i in range(3)]
+    circles = [page.locator(".map .node circle").nth(i).bounding_box() for i in range(3)]
+    for label in boxes:
+        for circle in circles:
+            x, y = circle["x"] + circle["width"] / 2, circle["y"] + circle["height"] / 2
+            near_x = min(max(x, label["x"]), label["x"] + label["width"])
+            near_y = min(max(y, label["y"]), label["y"] + label["height"])
+            assert (near_x - x) ** 2 + (near_y - y) ** 2 > (0.9 * circle["width"] / 2) ** 2

@@ -36,6 +36,8 @@ class Data:
         Settings of the vectorizer that made counts of text.
     documents : callable or None
         Gives the texts again, for the report.
+    table : TableInput or None
+        The table that held the texts, for the report.
     keys : dict
         Columns that name the rows of the output of `transform`.
     """
@@ -47,6 +49,7 @@ class Data:
     settings: Options = field(default_factory=dict)
     text: Options | None = None
     documents: Callable[[], Any] | None = None
+    table: Any = None
     keys: Mapping[str, Any] = field(default_factory=dict)
 
     @property

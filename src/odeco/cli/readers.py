@@ -48,6 +48,7 @@ def read_counts(paths: Sequence[str], options: Options, known: Options, stage: S
         None if whole is None else whole.shape[0],
         text=None if counts.vectorizer is None else counts.vectorizer.to_dict(),
         documents=counts.documents,
+        table=counts.table,
     )
 
 

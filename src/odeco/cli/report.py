@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,11 @@ from odeco.cli.options import COLUMN, DEBUG, FORMAT, MODEL_FILE, QUIET, check_ou
 if TYPE_CHECKING:
     from odeco.cli.data import Data
     from odeco.cli.model_file import Saved
+
+
+# What columns with titles and dates are called.
+TITLES = ("title", "headline", "subject", "name")
+DATES = ("date", "year", "datetime", "time", "timestamp", "published", "created_at")
 
 
 def report(
@@ -30,6 +35,14 @@ def report(
     ] = Path("report.html"),
     format: FORMAT = None,
     column: COLUMN = None,
+    title: Annotated[
+        str | None,
+        typer.Option("--title", show_default=False, help="Column with the titles of documents; found by its name."),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option("--date", show_default=False, help="Column with years or dates of documents; found by its name."),
+    ] = None,
     quiet: QUIET = False,
     debug: DEBUG = False,
 ) -> None:
@@ -44,21 +57,55 @@ def report(
     from odeco.cli.model_file import open_model
 
     out = check_output(out, [model, *(inputs or [])])
-    if (format or column) and not inputs:
-        raise typer.BadParameter("'--format' and '--column' are about INPUT, and none is given.")
+    if (format or column or title or date) and not inputs:
+        raise typer.BadParameter("'--format', '--column', '--title' and '--date' are about INPUT, and none is given.")
     saved, stages, data = open_model(model), Stages(quiet=quiet), None
     if inputs:
         with stages.stage(f"reading {', '.join(inputs)}") as stage:
             data = saved.read(inputs, stage, format=format, column=column)
             stage.done = f"read {', '.join(inputs)}: {data.format}"
-    write_page(saved, data, out, stages)
+    named = {} if data is None else described_rows(data, title, date)
+    write_page(saved, data, out, stages, **named)
 
 
-def write_page(saved: Saved, data: Data | None, out: Path, stages: Stages) -> None:
-    """Write the report of a model, on data if there are any."""
+def described_rows(data: Data, title: str | None, date: str | None) -> dict[str, list[Any]]:
+    """Titles and dates of documents: of the columns that are named, or of those whose names say so."""
+    if data.table is None:
+        if title or date:
+            raise ValueError("--title and --date are columns of a table with texts, and INPUT is none: leave them out.")
+        return {}
+    found: dict[str, list[Any]] = {}
+    if name := title or _column_called(data, TITLES):
+        found["titles"] = data.table.values(name)
+    if name := date or _column_called(data, DATES):
+        values = data.table.values(name)
+        if date or _are_dates(values):
+            found["dates"] = values
+    return found
+
+
+def _column_called(data: Data, names: tuple[str, ...]) -> str | None:
+    """A column of one of these names, the first of them that there is."""
+    known = {name.lower(): name for name in reversed(data.table.names)}
+    return next((known[name] for name in names if name in known), None)
+
+
+def _are_dates(values: list[Any]) -> bool:
+    """Whether a column whose name promises dates holds them."""
+    from odeco.report.dates import timeline
+
+    try:
+        timeline(values)
+    except ValueError:
+        return False
+    return True
+
+
+def write_page(saved: Saved, data: Data | None, out: Path, stages: Stages, **named: Any) -> None:
+    """Write the report of a model, on data if there are any; `named` are titles and dates of its rows."""
     from odeco.report import write_report
 
     shown = {} if data is None else {"data": data.whole, "documents": data.documents}
     with stages.stage(f"writing {out}") as stage:
-        write_report(saved.estimator, out, fitted=saved.metadata.get("fitted"), **shown, **saved.names)
+        write_report(saved.estimator, out, fitted=saved.metadata.get("fitted"), **shown, **named, **saved.names)
         stage.done = "" if str(out) == "-" else f"wrote {out}; open it in a browser"

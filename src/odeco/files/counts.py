@@ -39,6 +39,8 @@ class Counts:
         The column of a table that held the texts.
     vectorizer : odeco.text.Vectorizer or None
         The fitted one, where texts were counted.
+    table : TableInput or None
+        The table that held the texts: `names` of its columns, and `values(name)` of one.
     """
 
     source: Source
@@ -47,6 +49,7 @@ class Counts:
     format: str
     column: str | None = None
     vectorizer: Any = field(default=None, repr=False)
+    table: TableInput | None = field(default=None, repr=False)
 
 
 def read_counts(
@@ -148,4 +151,4 @@ def _counted(texts: TextBatches, words: list[str] | None, vectorizer: Any) -> Co
         except ValueError as error:
             raise texts.file.error(str(error)) from error
     names = [str(word) for word in chosen.get_feature_names_out()]
-    return Counts(source, names, texts.documents, texts.format, texts.column, chosen)
+    return Counts(source, names, texts.documents, texts.format, texts.column, chosen, texts.table)

@@ -108,6 +108,10 @@ class TableInput:
         """What a column holds."""
         return self._kind_of[name]
 
+    def values(self, name: str) -> list[Any]:
+        """All values of a column, read anew."""
+        return [value for (part,) in self.read(self.choose([name])) for value in part.tolist()]
+
     @cached_property
     def _kind_of(self) -> dict[str, str | None]:
         return dict(zip(self.names, self.kinds, strict=True))

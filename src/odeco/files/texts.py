@@ -24,6 +24,7 @@ class TextBatches:
     format: str
     read: Callable[[], Iterator[list[str]]] = field(repr=False)
     column: str | None = None
+    table: TableInput | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[list[str]]:
         return prefetched(self.read())
@@ -85,7 +86,7 @@ def text_column(table: TableInput, column: str | None = None) -> TextBatches | N
         for (values,) in table.read([name]):
             yield ["" if value is None else value for value in values.tolist()]
 
-    return TextBatches(table.file, table.format, read, name)
+    return TextBatches(table.file, table.format, read, name, table)
 
 
 def _choose(table: TableInput, column: str | None) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from odeco.models.topics.examples import Example as Example
 from odeco.models.topics.examples import Examples
@@ -32,7 +32,7 @@ class TopicUse:
     prevalence : (bins, k)
         Shares in consecutive documents, first to last.
     bin_size : int
-        Documents of each bin; the last may have fewer.
+        Documents of each bin; the last may have fewer. 0 where the bins were given.
     examples : one tuple of `Example` for each topic, best first
     """
 
@@ -45,12 +45,16 @@ class TopicUse:
     examples: tuple[tuple[Example, ...], ...] = field(repr=False)
 
 
-def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
-    """Read counts (whatever `fit` takes) once and say how the documents use the topics."""
+def topic_use(model: Any, data: Any, n_examples: int = 3, *, places: ArrayLike | None = None) -> TopicUse:
+    """Read counts (whatever `fit` takes) once and say how the documents use the topics.
+
+    `places` are the bins of the documents, 0, 1, ..., along whatever the prevalence is wanted: decades, authors.
+    """
     check_suits(model, "topic_use")
     proportions_of = model.transform if hasattr(model, "transform") else model.predict_proba
     k = len(model.components_)
-    tally, examples = _Tally(k), Examples(k, n_examples)
+    tally = _Tally(k) if places is None else _PlacedTally(k, np.asarray(places))
+    examples = Examples(k, n_examples)
     main = np.zeros(k, dtype=np.intp)
     for batch in as_source(data):
         with batches_without_names():
@@ -59,6 +63,7 @@ def topic_use(model: Any, data: Any, n_examples: int = 3) -> TopicUse:
         main += np.bincount(proportions[written].argmax(axis=1), minlength=k)
         examples.update(batch.counts, batch.lengths, proportions, tally.n_documents)
         tally.update(proportions * (batch.lengths * batch.row_weights())[:, None])
+    tally.check()
     totals = tally.sums.sum(axis=1, keepdims=True)
     return TopicUse(
         n_documents=tally.n_documents,
@@ -92,3 +97,32 @@ class _Tally:
     @property
     def sums(self) -> Floats:
         return self._bins[: max(-(-self.n_documents // self.bin_size), 1)]
+
+    def check(self) -> None:
+        """Consecutive bins fit any number of documents."""
+
+
+class _PlacedTally(_Tally):
+    """Sums over the rows of bins that are given."""
+
+    def __init__(self, k: int, places: NDArray[np.intp]) -> None:
+        super().__init__(k)
+        self.bin_size, self._places = 0, places
+        self._bins = np.zeros((int(places.max(initial=0)) + 1, k))
+
+    def update(self, rows: Floats) -> None:
+        stop = self.n_documents + len(rows)
+        places = self._places[self.n_documents : stop]
+        if len(places) == len(rows):
+            np.add.at(self._bins, places, rows)
+        self.n_documents = stop
+
+    def check(self) -> None:
+        if self.n_documents != len(self._places):
+            raise ValueError(
+                f"places (dates) must be those of the {self.n_documents} rows of data, got {len(self._places)}."
+            )
+
+    @property
+    def sums(self) -> Floats:
+        return self._bins

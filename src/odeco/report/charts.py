@@ -12,6 +12,7 @@ from odeco.plots.fit import Convergence, Spectrum
 from odeco.plots.samples import Scatter
 from odeco.plots.signals import Sources
 from odeco.plots.topics import TopicMap
+from odeco.report.map_labels import Label, labels_beside
 from odeco.report.svg import Scale, axis_numbers, figure, group, number, path, percent, tag
 
 Floats = NDArray[np.float64]
@@ -122,14 +123,15 @@ def convergence_chart(found: Convergence) -> tuple[Markup | None, str]:
     return figure(_WIDTH, _HEIGHT, label, *parts), note
 
 
-def topic_map_chart(found: TopicMap, labels: Sequence[str]) -> Markup:
-    """Topics as circles, each a link to its own part of the page."""
+def topic_map_chart(found: TopicMap, labels: Sequence[str], words: Sequence[str] = ()) -> Markup:
+    """Topics as circles, each a link to its own part of the page, with words beside those that have room for them."""
     width, height, margin = 520.0, 440.0, 14.0
     k = len(found.shares)
     share = np.maximum(found.shares, 1e-4)
     largest = min(58.0, np.sqrt(0.16 * width * height / np.pi * share.max()))  # areas add up to a sixth of the map
     radii = np.maximum(largest * np.sqrt(share / share.max()), 7.0)
     centres = _spread(_fit(found.positions, radii, width, height, margin), radii, width, height, margin)
+    beside = labels_beside(centres, radii, words, width, height) if words else {}
     nodes = []
     for i in np.argsort(-radii, kind="stable"):
         x, y, r = float(centres[i, 0]), float(centres[i, 1]), float(radii[i])
@@ -139,6 +141,7 @@ def topic_map_chart(found: TopicMap, labels: Sequence[str]) -> Markup:
                 tag("title", f"Topic {i} ({percent(float(found.shares[i]))}): {labels[i]}"),
                 tag("circle", cx=x, cy=y, r=r),
                 tag("text", str(i), x=x, y=y + min(r * 0.36, 6), class_="middle", font_size=float(np.clip(r, 10, 17))),
+                *_beside(beside.get(int(i))),
                 href=f"#topic-{i}",
                 class_=f"node {colour(int(i))}",
                 data_topic=int(i),
@@ -153,6 +156,10 @@ def topic_map_chart(found: TopicMap, labels: Sequence[str]) -> Markup:
         class_="figure map",
         aria_label=f"Map of {k} topics; neighbours use similar words, areas are shares",
     )
+
+
+def _beside(label: Label | None) -> list[Markup]:
+    return [] if label is None else [tag("text", label.text, x=label.x, y=label.y, class_="middle beside")]
 
 
 def _fit(positions: Floats, radii: Floats, width: float, height: float, margin: float) -> Floats:

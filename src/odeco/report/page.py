@@ -15,6 +15,8 @@ class Inputs:
     documents: Sequence[str] | Callable[[], Iterable[str]] | None = None
     vocabulary: Sequence[Any] | None = None
     feature_names: Sequence[Any] | None = None
+    titles: Sequence[Any] | None = None
+    dates: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import odeco
 from odeco.fitting.card import resolve
 from odeco.models.cards import known_card
 from odeco.plots.fit import convergence, spectrum
-from odeco.plots.names import check_model
+from odeco.plots.names import check_model, rows_of
 from odeco.report.charts import convergence_chart, spectrum_chart
 from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
@@ -32,6 +32,8 @@ def write_report(
     documents: Documents | None = None,
     vocabulary: Sequence[Any] | None = None,
     feature_names: Sequence[Any] | None = None,
+    titles: Sequence[Any] | None = None,
+    dates: Sequence[Any] | None = None,
     fitted: Mapping[str, Any] | None = None,
     title: str | None = None,
 ) -> Path:
@@ -51,6 +53,10 @@ def write_report(
         Words of the columns of a topic model, symbols of a `CategoricalHMM`; names of DataFrame columns are known.
     feature_names : sequence of str, optional
         Names of the columns or channels of all others (one list for each view).
+    titles : sequence of str, optional
+        Names of the documents of a topic model, instead of their numbers.
+    dates : sequence, optional
+        Years or dates (2021-06-30) of the documents of a topic model: its prevalence is then shown along time.
     fitted : mapping, optional
         How the model was fitted, to be shown: "command", "seconds", "rows" and whatever else is known.
     title : str, optional
@@ -67,6 +73,8 @@ def write_report(
         documents=documents,
         vocabulary=vocabulary,
         feature_names=feature_names,
+        titles=titles,
+        dates=dates,
         fitted=fitted,
         title=title,
     )
@@ -84,6 +92,8 @@ def render_report(
     documents: Documents | None = None,
     vocabulary: Sequence[Any] | None = None,
     feature_names: Sequence[Any] | None = None,
+    titles: Sequence[Any] | None = None,
+    dates: Sequence[Any] | None = None,
     fitted: Mapping[str, Any] | None = None,
     title: str | None = None,
 ) -> str:
@@ -91,7 +101,12 @@ def render_report(
     check_model(model)
     if documents is not None and data is None:
         raise ValueError("documents are the texts of the rows of data: give data as well.")
-    page = _page(model, Inputs(data, documents, _names(vocabulary), _names(feature_names)))
+    if (titles is not None or dates is not None) and (data is None or rows_of(model) != "counts"):
+        raise ValueError(
+            "titles and dates are of the documents of a topic model: give data as well, or leave them out."
+        )
+    names = (_names(each) for each in (vocabulary, feature_names, titles, dates))
+    page = _page(model, Inputs(data, documents, *names))
     script = _file("report.js")
     text: str = (
         _environment()

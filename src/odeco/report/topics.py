@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from odeco.plots.topics import (
     word_frequencies,
 )
 from odeco.report.charts import colour, sparkline, topic_map_chart
+from odeco.report.dates import Timeline, timeline
 from odeco.report.page import Inputs, Page, plural
 from odeco.report.svg import number, percent
 
@@ -35,21 +38,47 @@ _STEP = 0.05  # of the slider
 _WORD = re.compile(r"\w\w+")
 
 
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """What is known of the documents beside their counts."""
+
+    texts: dict[int, str]
+    titles: Sequence[Any] | None = None
+    time: Timeline | None = None
+
+    def name(self, row: int) -> str:
+        """Its title, or else its number, and its date."""
+        title = None if self.titles is None else self.titles[row]
+        name = f"document {row:,}" if title is None or not str(title).strip() else _shortened(str(title))
+        return name if self.time is None else f"{name}, {self.time.names[row]}"
+
+
+def _shortened(text: str, most: int = 90) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
 def topic_page(model: Any, inputs: Inputs) -> Page:
     """Everything a topic report shows."""
     components = np.asarray(model.components_, dtype=np.float64)
     k, d = components.shape
     names = column_names(model, inputs.vocabulary, d, what="word", argument="vocabulary")
-    use = None if inputs.data is None else topic_use(model, inputs.data)
+    time = None if inputs.dates is None else timeline(inputs.dates)
+    use = None if inputs.data is None else topic_use(model, inputs.data, places=None if time is None else time.places)
     shares = topic_shares(model)
     frequencies = word_frequencies(components, shares)
     plane = topic_map(components, shares)
     best = top_words(relevance(components, frequencies), WORDS)
     texts = _example_texts(inputs, use)
-    topics = [_topic(i, components, frequencies, best[i], names, plane, use, texts) for i in range(k)]
+    named = Documents(texts, _titles(inputs, use), time)
+    topics = [_topic(i, components, frequencies, best[i], names, plane, use, named) for i in range(k)]
     content = {
         "topics": topics,
-        "map": topic_map_chart(plane, [", ".join(t["summary"][:6]) for t in topics]),
+        "map": topic_map_chart(
+            plane, [", ".join(t["summary"][:6]) for t in topics], [" ".join(t["summary"][:2]) for t in topics]
+        ),
+        "listed": sorted(topics, key=lambda topic: -float(topic["bar"])),
+        "along": "first to last document" if time is None else f"{time.first} to {time.last}",
         "kept": percent(plane.kept),
         "relevance": DEFAULT_RELEVANCE,
         "step": _STEP,
@@ -78,7 +107,7 @@ def _topic(
     names: list[str],
     plane: TopicMap,
     use: TopicUse | None,
-    texts: dict[int, str],
+    documents: Documents,
 ) -> dict[str, Any]:
     """What is shown of one topic."""
     largest = float(components[i, best].max()) if best.size else 1.0
@@ -97,7 +126,7 @@ def _topic(
         telling = {names[w].casefold() for w in best}
         topic["prevalence"] = percent(float(use.shares[i]))
         topic["documents"] = f"{int(use.main_documents[i]):,}"
-        topic["examples"] = [_example(e, names, telling, texts) for e in use.examples[i]]
+        topic["examples"] = [_example(e, names, telling, documents) for e in use.examples[i]]
         if len(use.prevalence) > 1:
             curve = use.prevalence[:, i]
             topic["spark"] = sparkline(curve, f"Prevalence of topic {i} from the first to the last document.")
@@ -164,17 +193,20 @@ def _example_texts(inputs: Inputs, use: TopicUse | None) -> dict[int, str]:
     return found
 
 
-def _example(example: Example, names: list[str], telling: set[str], texts: dict[int, str]) -> dict[str, Any]:
-    text = texts.get(example.document)
+def _titles(inputs: Inputs, use: TopicUse | None) -> Sequence[Any] | None:
+    if inputs.titles is not None and use is not None and len(inputs.titles) != use.n_documents:
+        raise ValueError(f"titles must be those of the {use.n_documents} rows of data, got {len(inputs.titles)}.")
+    return inputs.titles
+
+
+def _example(example: Example, names: list[str], telling: set[str], documents: Documents) -> dict[str, Any]:
+    text = documents.texts.get(example.document)
     if text is None:
         shown = Markup(", ").join(_marked(names[w], telling) for w in example.words[:24])
-        return {"number": f"{example.document:,}", "share": percent(example.share), "text": shown, "words": True}
-    return {
-        "number": f"{example.document:,}",
-        "share": percent(example.share),
-        "text": excerpt(text, telling),
-        "words": False,
-    }
+    else:
+        shown = excerpt(text, telling)
+    share = percent(example.share)
+    return {"name": documents.name(example.document), "share": share, "text": shown, "words": text is None}
 
 
 def excerpt(text: str, telling: set[str]) -> Markup:

@@ -111,6 +111,44 @@
     if (box.top < 0 || box.top > innerHeight * 0.7) panel.scrollIntoView({ block: "start" });
   }
 
+  // Names that readers give to topics are theirs: kept in this browser alone, where it lets a file keep anything.
+  const key = `odeco-names ${document.title} ${data.words.length}`;
+  const names = (() => {
+    try { return JSON.parse(localStorage.getItem(key)) || {}; } catch { return {}; }
+  })();
+  function showName(topic) {
+    const name = names[topic] || "";
+    articles[topic].querySelector(".heading").textContent = name || `Topic ${topic}`;
+    const row = rows.find((each) => Number(each.dataset.topic) === topic);
+    row.querySelector(".given-name").textContent = name;
+  }
+  for (const [topic, article] of articles.entries()) {
+    const input = article.querySelector(".rename input");
+    input.value = names[topic] || "";
+    showName(topic);
+    input.addEventListener("input", () => {
+      names[topic] = input.value.trim();
+      showName(topic);
+      try { localStorage.setItem(key, JSON.stringify(names)); } catch { /* shown until the page is closed */ }
+    });
+  }
+
+  // Cells that a spreadsheet would take for a formula are text, and quotes are doubled.
+  const cell = (value) => `"${String(value).replace(/^[=+\-@\t]/, "'$&").replaceAll('"', '""')}"`;
+  byId("download").addEventListener("click", () => {
+    const lines = [["topic", "name", "rank", "word", "probability", "overall"].join(",")];
+    for (let topic = 0; topic < count; topic += 1) {
+      for (const [rank, item] of ranking(topic, Number(slider.value)).entries()) {
+        lines.push([topic, cell(names[topic] || ""), rank + 1, cell(data.words[item.word]), item.here, item.overall].join(","));
+      }
+    }
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([`\ufeff${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
+    link.download = "topics.csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+
   const topicOf = (target) => {
     const holderOf = target.closest("[data-topic]");
     return holderOf && !holderOf.matches("article") ? Number(holderOf.dataset.topic) : -1;
@@ -118,7 +156,7 @@
 
   byId("topics").addEventListener("click", (event) => {
     const topic = topicOf(event.target);
-    if (topic < 0) return;
+    if (topic < 0 || event.target.closest(".rename")) return;
     event.preventDefault();
     choose(topic, { move: true });
   });
