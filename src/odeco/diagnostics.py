@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -125,20 +126,30 @@ class Diagnostics:
         return tuple(trace for trace in stages if isinstance(trace, Trace) and trace.n_iter > 0)
 
     def __str__(self) -> str:
+        return "\n".join(f"{name:<15}{text}" for name, text in self._lines())
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        rows = (
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self._lines()
+        )
+        return f"<table><tbody>{''.join(rows)}</tbody></table>"
+
+    def _lines(self) -> list[tuple[str, str]]:
         suggested = "" if self.suggested_components is None else f" (the data suggest {self.suggested_components})"
         verdict = self.verdict
-        lines = [
-            f"verdict        {verdict.trust.value}",
-            f"components     {self.n_components}{suggested}",
-            f"method         {self.method}",
-            f"spectrum       {_shorten(self.spectrum[: self.n_components + 3])}",
-            f"gap            {self.gap:.3g} (1: clean, 0: none)",
-            f"condition      {self.condition:.3g}",
-            f"residual       {self.residual:.3g} of the tensor's norm",
-            f"clipped mass   {self.clipped_mass:.3g}",
-            *(f"because        {reason.text}" for reason in verdict.reasons),
+        return [
+            ("verdict", verdict.trust.value),
+            ("components", f"{self.n_components}{suggested}"),
+            ("method", self.method),
+            ("spectrum", _shorten(self.spectrum[: self.n_components + 3])),
+            ("gap", f"{self.gap:.3g} (1: clean, 0: none)"),
+            ("condition", f"{self.condition:.3g}"),
+            ("residual", f"{self.residual:.3g} of the tensor's norm"),
+            ("clipped mass", f"{self.clipped_mass:.3g}"),
+            *(("because", reason.text) for reason in verdict.reasons),
         ]
-        return "\n".join(lines)
 
 
 # Directions that are left out are weaker than the last one used by this share at least, or there is no step at all.

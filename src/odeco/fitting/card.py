@@ -166,6 +166,8 @@ class Card:
     parts : str or function
         ``parts(model, names, top)``: a `Part` for each component, where `names` may hold "vocabulary", "symbols" or
         "feature_names", for ``odeco show``.
+    frame : str or function
+        ``frame(model, names)``: what was learned as a DataFrame, for `to_frame`.
     page : str or function
         ``page(model, inputs)``: the `odeco.report.page.Page` of the report.
     plots : tuple of str
@@ -189,6 +191,7 @@ class Card:
     stored: Mapping[str, Stored] = field(default_factory=dict, repr=False)
     check: Reference | None = None
     parts: Reference = "odeco.plots.parts:shares"
+    frame: Reference = "odeco.plots.frames:weight_frame"
     page: Reference = "odeco.report.listing:listing_page"
     plots: tuple[str, ...] = ()
     objective: str = "log-likelihood per sample"

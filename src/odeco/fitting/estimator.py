@@ -19,6 +19,7 @@ from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
 from odeco.fitting.hints import with_hints
 from odeco.fitting.rows import vector_chunks as vector_chunks
+from odeco.fitting.shown import Shown
 from odeco.fitting.stream import MomentStream, StreamPlan
 from odeco.kernels.threads import single_threaded_blas
 from odeco.moments.passes import Passes, run_passes
@@ -45,7 +46,7 @@ class Found:
     error: MomentError | None = None
 
 
-class MomentEstimator:
+class MomentEstimator(Shown):
     """An estimator by moments. A model gives:
 
     - rows: ``_open(X, ...)``, a source to fit on, and ``_chunks(X, reset=..., ...)`` for a stream;

@@ -70,6 +70,7 @@ CARD = Card(
         ),
     },
     parts="odeco.plots.parts:crowd_classes",
+    frame="odeco.plots.frames:crowd_frame",
     page="odeco.report.classes:crowd_page",
     plots=("annotators",),
     objective="log posterior per item",

@@ -36,6 +36,7 @@ CARD = Card(
         ),
     },
     parts="odeco.plots.parts:columns",
+    frame="odeco.plots.frames:column_frame",
     page="odeco.report.classes:mixture_page",
     plots=("profiles", "membership", "scatter"),
     centred=True,

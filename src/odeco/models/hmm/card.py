@@ -120,6 +120,7 @@ _STREAM = "maybe stream StreamedFeatures d; Sequences d"
 _OF_NUMBERS: Mapping[str, Any] = {
     "stored": {**_MONITOR, **_FEATURES},
     "parts": "odeco.plots.parts:column_states",
+    "frame": "odeco.plots.frames:column_frame",
     "plots": (*_PLOTS, "profiles"),
 }
 
@@ -143,6 +144,7 @@ CARDS = (
         stored={**_MONITOR, **_SYMBOLS},
         check=_check_symbols,
         parts="odeco.plots.parts:symbol_states",
+        frame="odeco.plots.frames:symbol_frame",
         plots=_PLOTS,
     ),
     _card(

@@ -66,6 +66,7 @@ CARD = Card(
         ),
     },
     parts="odeco.plots.parts:sources",
+    frame="odeco.plots.frames:source_frame",
     page="odeco.report.chains:ica_page",
     plots=("mixing", "source_series"),
 )

@@ -138,6 +138,7 @@ CARD = Card(
         ),
     },
     parts="odeco.plots.parts:view_columns",
+    frame="odeco.plots.frames:view_frame",
     page="odeco.report.classes:multiview_page",
     plots=("view_profiles", "membership"),
     centred=True,

@@ -128,6 +128,7 @@ CARD = Card(
     },
     check=_check,
     parts="odeco.plots.parts:columns",
+    frame="odeco.plots.frames:column_frame",
     page="odeco.report.classes:mixture_page",
     plots=("profiles", "membership", "scatter"),
     centred=True,
