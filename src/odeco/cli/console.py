@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
 from odeco.cli.printing import printable
+from odeco.progress import listening
 
 INTERRUPTED = 130  # what shells give a command that Ctrl-C ended
 # Warnings of libraries to their own callers: nothing that a person at a terminal could change.
@@ -135,8 +136,7 @@ class Stages:
         """Show that something is being done; the stage's `done` is what is said of it in the end."""
         stage, start = Stage(), perf_counter()
         if self.terminal:
-            with _bar(printable(doing)) as update:
-                stage.update = update
+            with _bar(printable(doing)) as (stage.update, stage.describe), listening(stage.hear):
                 yield stage
         else:
             yield stage
@@ -160,6 +160,12 @@ class Stage:
         self.seconds = 0.0
         self.rows = 0
         self.update: Callable[[int, int, int], None] | None = None
+        self.describe: Callable[[str], None] | None = None
+
+    def hear(self, text: str, step: bool) -> None:
+        """Show what a fit says of itself."""
+        if self.describe is not None:
+            self.describe(text)
 
     def watch(self, read: Callable[[], Iterable[Item]]) -> Callable[[], Iterator[Item]]:
         """Readings of batches, counted: the bar knows its end from the second reading on."""
@@ -189,8 +195,8 @@ def n_rows(batch: Any) -> int:
 
 
 @contextmanager
-def _bar(doing: str) -> Iterator[Callable[[int, int, int], None]]:
-    """A bar on the terminal; gives what moves it, called with (reading, rows read in it, rows known)."""
+def _bar(doing: str) -> Iterator[tuple[Callable[[int, int, int], None], Callable[[str], None]]]:
+    """A bar on the terminal; gives what moves it, called with (reading, rows read in it, rows known), and its words."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -202,4 +208,4 @@ def _bar(doing: str) -> Iterator[Callable[[int, int, int], None]]:
             what = f"{doing}: {seen:,} rows" if reading == 1 else f"{doing}: reading {reading}, {seen:,} rows"
             progress.update(task, description=what, completed=seen, total=None if reading == 1 else known)
 
-        yield update
+        yield update, lambda text: progress.update(task, description=f"{doing}: {printable(text)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from odeco.fitting.shown import Shown
 from odeco.fitting.stream import MomentStream, StreamPlan
 from odeco.kernels.threads import single_threaded_blas
 from odeco.moments.passes import Passes, run_passes
+from odeco.progress import Lines, listening, tell
 from odeco.sources.base import require_passes
 
 
@@ -154,9 +155,10 @@ class MomentEstimator(Shown):
 
     def _run(self, rows: Any, moments: Callable[[], Any], rng: Any, *, stream: bool = False) -> Self:
         """The theorem, likelihood steps where there are rows for them and they are asked for, and the names."""
-        with self._blas():
+        with self._blas(), self._telling():
             found = self._find(rows, moments, rng)
             if rows is not None and self.refine not in self._moments_alone:
+                tell("refinement by likelihood")
                 report = self._conclude(found, self._refine(found, rng))
             elif found.error is None:
                 report = self._conclude(found, None)
@@ -164,13 +166,19 @@ class MomentEstimator(Shown):
                 report = self._wait(found, rng)
             else:
                 raise found.error
+            tell(lambda: f"done: {report.method}. {report.verdict.trust.value}")
         self._finish(report, warn=not stream or self._warns())
         return self
+
+    def _telling(self) -> AbstractContextManager[None]:
+        """Lines on stderr where `verbose` asks for them."""
+        return listening(Lines(type(self).__name__)) if getattr(self, "verbose", False) else nullcontext()
 
     def _find(self, rows: Any, moments: Callable[[], Any], rng: Any) -> Found:
         read = None
         try:
             read = moments()
+            tell("estimate from the moments")
             return Found(rows, read, self._theorem(read, rng))
         except MomentError as error:
             return Found(rows, read, error=error)

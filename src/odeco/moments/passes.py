@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from odeco.kernels.threads import single_threaded_blas
+from odeco.progress import tell
 from odeco.sources.base import require_passes
 from odeco.sources.partitions import Partitioned
 
@@ -72,6 +73,7 @@ def run_passes(passes: Passes[Result], source: Any) -> Result:
             else:
                 n_passes += 1
                 require_passes(source, n_passes)
+                tell(f"pass {n_passes} over the data")
                 answer = fill(asked, source)
 
 

@@ -15,6 +15,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.progress import tell
+
 State = TypeVar("State")
 
 
@@ -120,6 +122,10 @@ class _Monitor(Generic[State]):
         self._idle = 0 if gain >= self.rule.tol else self._idle + 1
         self.done = self._idle >= self.rule.patience
 
+    @property
+    def best(self) -> float:
+        return self._best_value
+
     def result(self) -> Refined[State]:
         if not self._records:
             return Refined(self.state, Trace((), self._n_iter, StopReason.NOT_WATCHED))
@@ -158,4 +164,11 @@ def run_refinements(
             break
         for monitor, found in zip(going, step([monitor.state for monitor in going], iteration), strict=True):
             monitor.see(*found)
+        tell(lambda i=iteration: _said(i, monitors), step=True)  # type: ignore[misc]
     return [monitor.result() for monitor in monitors]
+
+
+def _said(iteration: int, monitors: Sequence[_Monitor[State]]) -> str:
+    """A step in words: the best value so far, where one was looked at."""
+    best = max(monitor.best for monitor in monitors)
+    return f"refinement, step {iteration}" + (f": {best:.6g}" if np.isfinite(best) else "")

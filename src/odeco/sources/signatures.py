@@ -135,6 +135,7 @@ def _add(digest: Any, value: Any) -> None:
 def described(estimator: Any) -> dict[str, str]:
     """An estimator and its arguments as text, the same in every process."""
     arguments = estimator.get_params(deep=False)
+    arguments.pop("verbose", None)  # what a fit says changes nothing of it
     return {"estimator": type(estimator).__name__, **{name: _text(value) for name, value in arguments.items()}}
 
 

@@ -94,6 +94,8 @@ class DawidSkene(MixtureEstimator):
     method, method_options : str, mapping or None
         Method of `odeco.decompose`, and its options.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class DawidSkene(MixtureEstimator):
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_classes = n_classes
         self.layout = layout
@@ -150,6 +153,7 @@ class DawidSkene(MixtureEstimator):
         self.method = method
         self.method_options = method_options
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to labels.

@@ -82,6 +82,8 @@ class GaussianMixture(MixtureEstimator):
     variance_floor : float
         Variances are kept above this share of the data's (column by column for "diag").
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -133,6 +135,7 @@ class GaussianMixture(MixtureEstimator):
         tol: float = 1e-4,
         variance_floor: float = 1e-6,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -145,6 +148,7 @@ class GaussianMixture(MixtureEstimator):
         self.tol = tol
         self.variance_floor = variance_floor
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to samples.

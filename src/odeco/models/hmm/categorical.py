@@ -55,6 +55,8 @@ class CategoricalHMM(HiddenMarkovModel):
     tol : float
         Gain of the log-likelihood per observation, in nats, below which Baum-Welch ends.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -87,6 +89,7 @@ class CategoricalHMM(HiddenMarkovModel):
         max_iter: int = 500,
         tol: float = 4e-6,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
@@ -98,6 +101,7 @@ class CategoricalHMM(HiddenMarkovModel):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def _encode_joined(self, joined: Joined, *, reset: bool) -> Sequences:
         symbols = as_symbols(joined.array)

@@ -58,6 +58,8 @@ class GaussianHMM(FeatureHMM):
     max_iter, tol : int, float
         Passes of Baum-Welch over the data at most; gain in nats per step below which it ends.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -113,6 +115,7 @@ class GaussianHMM(FeatureHMM):
         max_iter: int = 500,
         tol: float = 1e-5,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -126,6 +129,7 @@ class GaussianHMM(FeatureHMM):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def covariance_matrices(self) -> Floats:
         """Covariances as matrices (k, n_features, n_features) for every type: what hmmlearn's `covars_` reads as."""

@@ -43,6 +43,8 @@ class PoissonHMM(FeatureHMM):
     max_iter, tol : int, float
         Passes of Baum-Welch over the data at most; gain in nats per step below which it ends.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class PoissonHMM(FeatureHMM):
         max_iter: int = 500,
         tol: float = 1e-6,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.refine = refine
@@ -96,6 +99,7 @@ class PoissonHMM(FeatureHMM):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     @classmethod
     def from_hmmlearn(cls, peer: Any) -> Self:

@@ -67,6 +67,8 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Cap on the steps of "likelihood" and "auto"; largest crosstalk removed by a step at which they stop (what it
         leaves is the square).
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -128,6 +130,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         max_iter: int = 200,
         tol: float = 1e-2,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.noise = noise
@@ -138,6 +141,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to samples.

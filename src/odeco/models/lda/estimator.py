@@ -62,6 +62,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     basis_size : int
         Documents from which `partial_fit` learns its basis.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -96,6 +98,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         document_weights: str = "auto",
         basis_size: int = 5000,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
@@ -109,6 +112,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         self.document_weights = document_weights
         self.basis_size = basis_size
         self.random_state = random_state
+        self.verbose = verbose
 
     def _placeholders(self, topics: Floats) -> None:
         self.components_ = topics

@@ -70,6 +70,8 @@ class MultiViewMixture(MixtureEstimator):
     basis_size : int
         Samples from which `partial_fit` learns its directions.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -105,6 +107,7 @@ class MultiViewMixture(MixtureEstimator):
         method_options: Mapping[str, Any] | None = None,
         basis_size: int = 5000,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.likelihood = likelihood
@@ -117,6 +120,7 @@ class MultiViewMixture(MixtureEstimator):
         self.method_options = method_options
         self.basis_size = basis_size
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to views.

@@ -89,6 +89,8 @@ class ProductMixture(MixtureEstimator):
     basis_size : int
         Rows that `partial_fit` holds, and from which it learns the columns and its directions.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class ProductMixture(MixtureEstimator):
         tol: float = 1e-6,
         basis_size: int = 5000,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.family = family
@@ -151,6 +154,7 @@ class ProductMixture(MixtureEstimator):
         self.tol = tol
         self.basis_size = basis_size
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to a table.

@@ -59,6 +59,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     basis_size : int
         Documents from which `partial_fit` learns its basis.
     random_state : int, Generator, RandomState or None
+    verbose : bool
+        Say on stderr what a fit does: its passes over the data, the steps of its refinement, and how it ended.
 
     Attributes
     ----------
@@ -89,6 +91,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         document_weights: str = "auto",
         basis_size: int = 5000,
         random_state: RandomState = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.refine = refine
@@ -102,6 +105,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         self.document_weights = document_weights
         self.basis_size = basis_size
         self.random_state = random_state
+        self.verbose = verbose
 
     def _theorem(self, moments: WordMoments, rng: np.random.Generator) -> TopicEstimate:
         """Theorem 3.1: alpha0 = 0."""
