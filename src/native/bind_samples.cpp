@@ -1,4 +1,4 @@
-// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `scores.cpp`, and plane rotations.
+// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`, and plane rotations.
 #include "arguments.hpp"
 #include "dispatch.hpp"
 
@@ -31,6 +31,22 @@ template <class Real>
 void normalize(const Matrix<Real>& joint, const Vector<Real>& highest, const Vector<Real>& totals) {
     const Index m = extent(joint, 1);
     mixture<Real>().normalize(rows(joint), exactly("highest", highest, m), exactly("totals", totals, m));
+}
+
+template <class Real>
+void posterior_sums(const Matrix<const Real>& features, Index start, Index stop, const Doubles& weights,
+                    const Matrix<const Real>& coefficients, const Vector<const Real>& offsets, const Matrix<double>& sums,
+                    const Vector<double>& totals, const Matrix<Real>& highest, const Matrix<Real>& norms) {
+    const Index p = extent(features), n = extent(features, 1), k = extent(coefficients), groups = extent(highest);
+    const Range range = range_of(start, stop, n);
+    require(groups > 0 ? k % groups == 0 && k > 0 : k == 0, "every mixture must have as many components, one or more.");
+    if (extent(weights) > 0) exactly("weights", weights, n);
+    const PosteriorSums<Real> out{exactly("sums", sums, k, p).data, exactly("totals", totals, k),
+                                  exactly("highest", highest, groups, stop - start).data,
+                                  exactly("norms", norms, groups, stop - start).data};
+    posteriors<Real>().posterior_sums(
+        rows(features), range, span(weights),
+        {exactly("coefficients", coefficients, k, p), exactly("offsets", offsets, k), groups}, out);
 }
 
 // The cells of both halves of the samples lie after one another.
@@ -71,6 +87,7 @@ double jacobi_sweep(const Cube<double>& stack, const Matrix<double>& frame) {
 
 template <class Real> void bind(nb::module_& module) {
     define(module, "normalize", normalize<Real>);
+    define(module, "posterior_sums", posterior_sums<Real>);
     define(module, "add_counts", add_counts<Real>);
     define(module, "look_up", look_up<Real>);
 }

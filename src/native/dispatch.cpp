@@ -63,6 +63,8 @@ template <> const Cvb0Kernels<float>& cvb0() { return ODECO_CHOOSE(cvb32); }
 template <> const Cvb0Kernels<double>& cvb0() { return ODECO_CHOOSE(cvb64); }
 template <> const MixtureKernels<float>& mixture() { return ODECO_CHOOSE(mixture32); }
 template <> const MixtureKernels<double>& mixture() { return ODECO_CHOOSE(mixture64); }
+template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(posteriors32); }
+template <> const PosteriorKernels<double>& posteriors() { return ODECO_CHOOSE(posteriors64); }
 template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }

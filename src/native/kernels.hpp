@@ -115,6 +115,23 @@ template <class Real> struct MixtureKernels {
     void (*normalize)(Rows<Real> joint, Real* highest, Real* totals);
 };
 
+// Mixtures whose log densities are linear in features of a sample; several of them with as many components each.
+template <class Real> struct LinearMixtures {
+    Rows<const Real> coefficients;  // (K, p)
+    const Real* offsets;            // (K,)
+    Index n_mixtures;
+};
+
+template <class Real> struct PosteriorSums {
+    double *sums, *totals;   // (K, p), (K,)
+    Real *highest, *norms;   // (n_mixtures, samples)
+};
+
+template <class Real> struct PosteriorKernels {
+    void (*posterior_sums)(Rows<const Real> features, Range, Span<const double> weights, const LinearMixtures<Real>&,
+                           const PosteriorSums<Real>&);
+};
+
 // A grid of `n_cells` cells from `low`, `step` apart.
 struct Grid {
     double low, step;
@@ -154,6 +171,8 @@ struct SequenceKernels {
     extern const GaussianKernels gaussian;                                                                               \
     extern const MixtureKernels<float> mixture32;                                                                        \
     extern const MixtureKernels<double> mixture64;                                                                       \
+    extern const PosteriorKernels<float> posteriors32;                                                                   \
+    extern const PosteriorKernels<double> posteriors64;                                                                  \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
     extern const SplineKernels splines;                                                                                  \

@@ -6,6 +6,7 @@ with numpy 2.4 ms, with scipy's `softmax` and `logsumexp` 8.7 ms.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,3 +37,46 @@ def posterior(joint: Floats, weights: Floats | None = None) -> tuple[Floats, Flo
     """The same with a row for each sample: responsibilities (n, k) and log-likelihoods (n,)."""
     shares, values = shares_of(joint, weights)
     return np.ascontiguousarray(shares.T), values
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """Sums of features under the posteriors of mixtures: what an M step needs.
+
+    Attributes
+    ----------
+    features : (K, p)
+        Sums of features by responsibilities, times the weights of the samples.
+    totals : (K,)
+        Sums of the responsibilities themselves.
+    values : (n_mixtures, m)
+        Log-likelihoods of the samples.
+    """
+
+    features: Floats
+    totals: Floats
+    values: NDArray[np.floating[Any]]
+
+
+def expected_features(
+    features: NDArray[Real],
+    coefficients: NDArray[Real],
+    offsets: NDArray[Real],
+    weights: Floats | None = None,
+    *,
+    n_mixtures: int = 1,
+    samples: slice = slice(None),
+) -> Expected:
+    """The E step where log joint densities are ``coefficients @ features + offsets``, in one compiled loop.
+
+    Features (p, n) have a row for each feature; of the n samples those of the slice are summed. The K components may be
+    those of several mixtures, one after the other, with as many each.
+    """
+    from odeco.kernels.mixtures import posterior_sums
+
+    (k, p), (start, stop, _) = coefficients.shape, samples.indices(features.shape[1])
+    sums, totals = np.zeros((k, p)), np.zeros(k)
+    highest, norms = np.empty((2, n_mixtures, stop - start), dtype=features.dtype)
+    given = np.empty(0) if weights is None else weights
+    posterior_sums(features, start, stop, given, coefficients, offsets, sums, totals, highest, norms)
+    return Expected(sums, totals, highest + np.log(norms))

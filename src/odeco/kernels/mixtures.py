@@ -1,5 +1,5 @@
-"""Responsibilities from log joint densities, in one pass over memory."""
+"""Responsibilities from log joint densities, and sums by them, in one pass over memory."""
 
-from odeco.kernels._native import normalize
+from odeco.kernels._native import normalize, posterior_sums
 
-__all__ = ["normalize"]
+__all__ = ["normalize", "posterior_sums"]

@@ -10,7 +10,7 @@ squared norm of what is left. A step then costs n k^2 instead of n d k.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
-from odeco.families.responsibilities import normalize
+from odeco.families.responsibilities import expected_features, normalize
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
@@ -31,8 +31,11 @@ Rows = NDArray[np.floating]
 Result = TypeVar("Result")
 
 COVARIANCE_TYPES = tuple(COVARIANCES)
-# Rows per product: (k, 1024) posteriors of 50 components in single precision stay in cache.
-_ROWS = 1024
+# Rows at a time: enough for threads not to wait for the interpreter, and no power of two, at which all features of a row
+# would share a few places in the cache.
+_ROWS = 4032
+# Coefficients up to which one compiled loop is faster than two products of BLAS and what lies between them.
+_FEW_COEFFICIENTS = 2**13
 # Of posterior mass: however small the weights of rows are, a component that has more is moved.
 _LEAST_WEIGHT = 10 * float(np.finfo(np.float64).tiny)
 # Single precision loses up to 1e-7 of the squared distance in units of the smallest variance: allowed up to here.
@@ -80,7 +83,10 @@ class Points:
     kept: dict[tuple[str, int], Rows] | None = field(default=None, repr=False)
 
     def blocks(self, kind: str, batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Floats | None]]:
-        """Features of rows about the origin, and their weights; ``first`` is the batch's place among all rows."""
+        """Features of rows about the origin, and their weights; ``first`` is the batch's place among all rows.
+
+        A feature of all rows lies in one piece of memory: (m, p) in Fortran's order.
+        """
         family = "spherical" if kind == "tied_spherical" else kind
         for low in range(0, len(batch), _ROWS):
             key = (family, first + low)
@@ -102,7 +108,7 @@ class Points:
         """What log densities are linear in: (y, ||y||^2 + rest, 1), (y, y^2, 1), or (y, 1)."""
         m, p = rows.shape
         extra = {"spherical": 2, "diag": p + 1}.get(kind, 1)
-        features = np.empty((m, p + extra), dtype=self.dtype)
+        features = np.empty((p + extra, m), dtype=self.dtype).T
         y = features[:, :p]
         if self.origin is None:
             y[:] = rows
@@ -187,15 +193,27 @@ def posterior_sums(points: Points, parameters: GaussianParameters) -> Sums:
 
 
 def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> list[Result]:
-    """``work(batch, place of its first row)`` for all batches in order, as many at a time as there are threads."""
+    """``work(batch, place of its first row)`` for all batches in order, a run of them in each thread.
+
+    Batches that have to be read are taken as many at a time as there are threads; those in memory all at once.
+    """
     iterator, first = iter(points.batches), 0
     results: list[Result] = []
+    at_a_time = None if isinstance(points.batches, Sequence) else thread_count()
     with single_threaded_blas():
-        while group := list(islice(iterator, thread_count())):
+        while group := list(islice(iterator, at_a_time)):
             starts = first + np.concatenate([[0], np.cumsum([len(batch) for batch in group])]).astype(int)
-            results += map_parts(lambda t, g=group, s=starts: work(g[t], int(s[t])), len(group))  # type: ignore[misc]
+            results += _in_runs(lambda t, g=group, s=starts: work(g[t], int(s[t])), len(group))  # type: ignore[misc]
             first = int(starts[-1])
     return results
+
+
+def _in_runs(function: Callable[[int], Result], n: int) -> list[Result]:
+    """``[function(0), ..., function(n - 1)]``, one run of consecutive numbers in each thread."""
+    n_runs = min(thread_count(), n)
+    edges = np.linspace(0, n, n_runs + 1).astype(int)
+    runs = map_parts(lambda r: [function(i) for i in range(edges[r], edges[r + 1])], n_runs)
+    return [result for run in runs for result in run]
 
 
 def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
@@ -211,24 +229,39 @@ class _Pass:
     def __init__(self, points: Points, parameters: GaussianParameters) -> None:
         self.points, self.kind = points, parameters.covariance_type
         self.joint = joint_densities(parameters, points.dimension, points.dtype)
+        joint, size = self.joint, parameters.means.size
+        self.expect = _by_loop(joint) if isinstance(joint, _Linear) and size <= _FEW_COEFFICIENTS else self._by_products
 
     def __call__(self, batch: DenseBatch, first: int) -> Sums:
-        total: Sums | None = None
-        for features, weights in self.points.blocks(self.kind, batch, first):
-            shares, values = normalize(self.joint(features))
-            if weights is None:
-                value, weight = float(values.sum(dtype=np.float64)), float(values.size)
-            else:
-                value, weight = float(weights @ values), float(weights.sum())
-                shares *= weights.astype(shares.dtype)
-            products = None
-            if self.kind == "full":
-                y = features[:, :-1]
-                products = np.stack([(y.T * share) @ y for share in shares]).astype(np.float64)
-            part = Sums(value, weight, (shares @ features).astype(np.float64), products)
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+        parts = [self.expect(*block) for block in self.points.blocks(self.kind, batch, first)]
+        return sum(parts[1:], start=parts[0])
+
+    def _by_products(self, features: Rows, weights: Floats | None) -> Sums:
+        shares, values = normalize(self.joint(features))
+        if weights is not None:
+            shares *= weights.astype(shares.dtype)
+        products = None
+        if self.kind == "full":
+            y = features[:, :-1]
+            products = np.stack([(y.T * share) @ y for share in shares]).astype(np.float64)
+        return Sums(*_total(values, weights), (shares @ features).astype(np.float64), products)
+
+
+def _by_loop(joint: _Linear) -> Callable[[Rows, Floats | None], Sums]:
+    nothing = np.zeros(len(joint.coefficients), joint.coefficients.dtype)  # the last feature is 1
+
+    def expect(features: Rows, weights: Floats | None) -> Sums:
+        found = expected_features(features.T, joint.coefficients, nothing, weights)
+        return Sums(*_total(found.values[0], weights), found.features, None)
+
+    return expect
+
+
+def _total(values: Rows, weights: Floats | None) -> tuple[float, float]:
+    """The log-likelihood of all rows, and their weight."""
+    if weights is None:
+        return float(values.sum(dtype=np.float64)), float(values.size)
+    return float(weights @ values), float(weights.sum())
 
 
 class PosteriorSums(Additive):
@@ -266,8 +299,18 @@ def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) 
     linear, square, constants = natural(parameters.means, variances)
     projected_out = (dimension - p) * natural(0.0, variances[:, 0])[2]
     logs = logs + constants.sum(axis=1) + projected_out
-    coefficients = np.hstack([linear, square, logs[:, None]]).astype(dtype)
-    return lambda features: coefficients @ features.T
+    return _Linear(np.hstack([linear, square, logs[:, None]]).astype(dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Log joint densities that are linear in the features: coefficients (k, p)."""
+
+    coefficients: Rows
+
+    def __call__(self, features: Rows) -> Rows:
+        with np.errstate(invalid="ignore"):  # BLAS pads with zeros, and the logarithm of no weight times 0 is noticed
+            return np.asarray(self.coefficients @ features.T)
 
 
 def _full_densities(turns: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
@@ -286,12 +329,12 @@ def _full_densities(turns: Floats, shifts: Floats, constants: Floats, dtype: Any
 
 def _tied_densities(turn: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
     constants = constants - 0.5 * (shifts * shifts).sum(axis=1)
-    coefficients = np.hstack([-shifts @ turn.T, constants[:, None]]).astype(dtype)
+    linear = _Linear(np.hstack([-shifts @ turn.T, constants[:, None]]).astype(dtype))
     turn = turn.astype(dtype)
 
     def joint(features: Rows) -> Rows:
         white = features[:, :-1] @ turn
-        return np.asarray(coefficients @ features.T - 0.5 * np.einsum("ij,ij->i", white, white))
+        return np.asarray(linear(features) - 0.5 * np.einsum("ij,ij->i", white, white))
 
     return joint
 

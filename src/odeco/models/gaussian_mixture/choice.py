@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,14 @@ class Sample:
     directions: Floats | None = field(repr=False)
 
     @classmethod
-    def of(cls, batch: DenseBatch, description: Description, options: Options, rng: np.random.Generator) -> Sample:
+    def of(
+        cls,
+        batch: DenseBatch,
+        description: Description,
+        options: Options,
+        rng: np.random.Generator,
+        dtype: Any = np.float64,
+    ) -> Sample:
         rows = np.asarray(batch.rows, dtype=np.float64) - description.mean
         d, kind = description.dimension, options.covariance_type
         scales = description.column_variances
@@ -97,7 +105,7 @@ class Sample:
             )
             for low in range(0, len(rows), POLICY.sample_batch)
         ]
-        points = Points(batches, None, np.float64, d, rest, kept={})
+        points = Points(batches, None, np.dtype(dtype), d, rest, kept={})
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
 
     def lower(self, parameters: GaussianParameters) -> GaussianParameters:

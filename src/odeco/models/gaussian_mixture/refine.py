@@ -115,12 +115,12 @@ class Problem:
         """Some rows to compare candidates on."""
         return self.samples(size, 1)[0]
 
-    def samples(self, size: int, n: int) -> list[Sample]:
-        """Several that have no row in common."""
+    def samples(self, size: int, n: int, dtype: Any = np.float64) -> list[Sample]:
+        """Several that have no row in common; `dtype` is that of the products of EM on them."""
         batch = self.some_rows(n * size)
         weights = batch.weights
         parts = [DenseBatch(batch.rows[i::n], None if weights is None else weights[i::n]) for i in range(n)]
-        return [Sample.of(part, self.description, self.options, self.rng) for part in parts]
+        return [Sample.of(part, self.description, self.options, self.rng, dtype) for part in parts]
 
     def limits(self, parameters: GaussianParameters) -> dict[str, Any]:
         """What keeps variances up, and the covariance that a shared one is read from."""
@@ -154,7 +154,9 @@ class Problem:
 
 def _is_trusted(problem: Problem, start: Start) -> bool:
     size = trial_size(problem.options, problem.description.dimension)
-    return is_trusted(start, problem.options, partial(problem.samples, size, 2), small=problem.is_small)
+    # A short look, in the precision in which EM goes on from this start.
+    samples = partial(problem.samples, size, 2, problem.whole(start.parameters).dtype)
+    return is_trusted(start, problem.options, samples, small=problem.is_small)
 
 
 def _clusters(problem: Problem) -> Start:
