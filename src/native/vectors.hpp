@@ -59,6 +59,35 @@ template <class Real> ODECO_INLINE Real total(Vec<Real> v) {
 #endif
 }
 
+#if defined(__AVX__)
+// The sum of the two halves of a register, as half a register.
+ODECO_INLINE __m256 halved(__m256 v) { return v; }
+#if defined(__AVX512F__)
+ODECO_INLINE __m256 halved(__m512 v) { return _mm512_castps512_ps256(v) + _mm512_extractf32x8_ps(v, 1); }
+#endif
+ODECO_INLINE __m128 quartered(__m256 v) { return _mm256_castps256_ps128(v) + _mm256_extractf128_ps(v, 1); }
+#endif
+
+// The sums of all lanes of U registers; four or eight of single numbers are added up side by side.
+template <int U, class Real> ODECO_INLINE void all_totals(const Vec<Real> (&v)[U], Real (&out)[U]) {
+#if defined(__AVX__)
+    if constexpr (sizeof(Real) == 4 && U == 4) {
+        __m128 part[4];
+        for (int u = 0; u < 4; ++u) part[u] = quartered(halved(v[u]));
+        return _mm_storeu_ps(out, _mm_hadd_ps(_mm_hadd_ps(part[0], part[1]), _mm_hadd_ps(part[2], part[3])));
+    }
+    if constexpr (sizeof(Real) == 4 && U == 8) {
+        __m256 part[8];
+        for (int u = 0; u < 8; ++u) part[u] = halved(v[u]);
+        for (int u = 0; u < 4; ++u) part[u] = _mm256_hadd_ps(part[2 * u], part[2 * u + 1]);
+        for (int u = 0; u < 2; ++u) part[u] = _mm256_hadd_ps(part[2 * u], part[2 * u + 1]);
+        const __m256 low = _mm256_permute2f128_ps(part[0], part[1], 0x20);
+        return _mm256_storeu_ps(out, low + _mm256_permute2f128_ps(part[0], part[1], 0x31));
+    }
+#endif
+    for (int u = 0; u < U; ++u) out[u] = total<Real>(v[u]);
+}
+
 template <class Real> ODECO_INLINE Real largest(Vec<Real> v) {
     Real most = v[0];
     for (int i = 1; i < WIDTH<Real>; ++i) most = larger(most, Real(v[i]));

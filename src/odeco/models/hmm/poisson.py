@@ -21,6 +21,9 @@ from odeco.sources.sequences import BATCH_STEPS, Sequences
 
 Floats = NDArray[np.float64]
 
+# Rows of counts that there could be, for each four steps: a table of all of them is then smaller than the data.
+_TABLE = 8
+
 
 class PoissonHMM(FeatureHMM):
     """A hidden Markov model whose observations are counts, independent Poisson in each column given the state.
@@ -132,15 +135,23 @@ class PoissonHMM(FeatureHMM):
                 raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
 
     def _packed(self, data: Sequences) -> Sequences:
-        """Of single counts that are small each distinct one is kept once."""
+        """Each distinct row of counts once, where few are distinct: its likelihood is then computed once a pass."""
         values = data.values
-        n_counts = 1 + int(np.nan_to_num(np.fmax.reduce(values, axis=None)))
-        if values.shape[1] > 1 or 4 * n_counts > len(values):
+        sizes = 2 + np.nan_to_num(np.fmax.reduce(values, axis=0))  # counts from 0 on, and one for those that are missing
+        if 4 * np.prod(sizes) > _TABLE * len(values):
             return data
-        codes = np.empty(len(values), dtype=np.min_scalar_type(n_counts))
+        places = _Places(sizes.astype(np.int64))
+        seen = np.zeros(places.n, dtype=bool)
         for block in _blocks(len(values)):
-            codes[block] = np.where(np.isnan(values[block, 0]), n_counts, values[block, 0])
-        return replace(data, values=np.append(np.arange(n_counts), np.nan)[:, None], codes=codes)
+            seen[places.of(values[block])] = True
+        distinct = np.flatnonzero(seen)
+        if 4 * distinct.size > len(values):
+            return data
+        numbers = np.cumsum(seen) - 1
+        codes = np.empty(len(values), dtype=np.min_scalar_type(distinct.size))
+        for block in _blocks(len(values)):
+            codes[block] = numbers[places.of(values[block])]
+        return replace(data, values=places.rows(distinct), codes=codes)
 
     def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
         mean = np.nanmean(values, axis=0)
@@ -173,6 +184,21 @@ class PoissonHMM(FeatureHMM):
 
     def _expected_observation(self, states: Floats) -> Floats:
         return states @ self.lambdas_
+
+
+class _Places:
+    """Rows of small counts as numbers, a digit for each column; the last of a column's `sizes` is for a missing one."""
+
+    def __init__(self, sizes: NDArray[np.int64]) -> None:
+        self.sizes, self.n = sizes, int(np.prod(sizes))
+
+    def of(self, values: Floats) -> NDArray[np.intp]:
+        digits = np.where(np.isnan(values), self.sizes - 1, values).astype(np.intp)
+        return np.ravel_multi_index(tuple(digits.T), tuple(self.sizes))
+
+    def rows(self, places: NDArray[np.intp]) -> Floats:
+        digits = np.stack(np.unravel_index(places, tuple(self.sizes)), axis=1)
+        return np.where(digits == self.sizes - 1, np.nan, digits)
 
 
 def _blocks(n: int) -> list[slice]:
