@@ -7,6 +7,7 @@ real ones.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
+from odeco.kernels.threads import balanced_parts, map_parts
 from odeco.sources import Batch
 
 Floats = NDArray[np.float64]
@@ -23,6 +25,7 @@ _MOST_DOCUMENTS = 3_000
 _BURN_IN = 10
 _SWEEPS = 20  # after the burn-in; alpha moves with each
 _UNITS = 8  # a word that occurs more often is sampled as this many tokens of larger weight
+_PARTS = 4  # of the documents, for threads
 _SMALLEST = 1e-5
 _LARGEST = 100.0
 
@@ -65,8 +68,16 @@ def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng:
     strengths = np.zeros((len(indptr) - 1, alpha.size))
     lengths = np.add.reduceat(np.append(values, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
     current, total, n_kept = np.asarray(alpha, dtype=float), np.zeros(alpha.size), 0
+    bounds = balanced_parts(indptr, _PARTS).tolist()
+
+    def draw(part: int, prior: Floats, uniforms: Floats) -> None:
+        low, high = bounds[part], bounds[part + 1]
+        ends = indptr[low : high + 1]
+        gibbs_rows(ends, columns, values, words, prior, uniforms, assignments, strengths[low:high])
+
     for sweep in range(_BURN_IN + _SWEEPS):
-        gibbs_rows(indptr, columns, values, words, current, rng.random(len(columns)), assignments, strengths)
+        uniforms = rng.random(len(columns))  # before any thread draws: the chain is the same for all numbers of them
+        map_parts(partial(draw, prior=current, uniforms=uniforms), _PARTS)
         if sweep >= _BURN_IN:
             for _ in range(5):
                 current = minka_step(current, strengths, lengths)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from odeco.families.responsibilities import normalize, posterior, shares_of
+from odeco.families.responsibilities import expected_features, normalize, posterior, shares_of
 
 
 @pytest.mark.parametrize("offset", [0.0, -1e6, 700.0])
@@ -38,3 +38,61 @@ def test_an_impossible_component_has_no_share():
     found, values = posterior(np.array([[0.0, -np.inf], [-np.inf, -3.0]]))
     np.testing.assert_array_equal(found, np.eye(2))
     np.testing.assert_array_equal(values, [0.0, -3.0])
+
+
+def by_definition(features, coefficients, offsets, weights, n_mixtures):
+    """Sums of features by responsibilities, one sample and one mixture after the other."""
+    k, p = coefficients.shape
+    sums, totals, values = np.zeros((k, p)), np.zeros(k), np.zeros((n_mixtures, features.shape[1]))
+    for mixture, components in enumerate(np.arange(k).reshape(n_mixtures, -1)):
+        for sample, y in enumerate(features.T):
+            joint = coefficients[components] @ y + offsets[components]
+            values[mixture, sample] = logsumexp(joint)
+            shares = weights[sample] * softmax(joint)
+            totals[components] += shares
+            sums[components] += shares[:, None] * y
+    return sums, totals, values
+
+
+# (components of a mixture, features, samples, mixtures): whole registers and parts of them, one block and several.
+SIZES = [(1, 1, 1, 1), (3, 5, 15, 1), (4, 4, 64, 2), (7, 9, 33, 3), (20, 21, 100, 1), (11, 3, 700, 1), (9, 200, 330, 1)]
+
+
+@pytest.mark.parametrize(("k", "p", "n", "n_mixtures"), SIZES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_sums_of_features_are_those_of_a_loop(k, p, n, n_mixtures, dtype, weighed):
+    rng = np.random.default_rng(k * p + n)
+    features = rng.standard_normal((p, n)).astype(dtype)
+    coefficients = (rng.standard_normal((n_mixtures * k, p)) / np.sqrt(p)).astype(dtype)
+    offsets = rng.standard_normal(n_mixtures * k).astype(dtype)
+    weights = rng.uniform(0.0, 2.0, n) if weighed else None
+    found = expected_features(features, coefficients, offsets, weights, n_mixtures=n_mixtures)
+    given = np.ones(n) if weights is None else weights
+    wide = [array.astype(np.float64) for array in (features, coefficients, offsets)]
+    sums, totals, values = by_definition(*wide, given, n_mixtures)
+    # Sums of n products: rounding of the precision at hand, many times over.
+    tolerance = {"rtol": 2e-4, "atol": 2e-4} if dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-11}
+    np.testing.assert_allclose(found.features, sums, **tolerance)
+    np.testing.assert_allclose(found.totals, totals, **tolerance)
+    np.testing.assert_allclose(found.values, values, **tolerance)
+
+
+def test_sums_of_some_samples_are_those_of_a_copy():
+    rng = np.random.default_rng(0)
+    features, coefficients, offsets = rng.standard_normal((4, 90)), rng.standard_normal((3, 4)), np.zeros(3)
+    weights = rng.uniform(0.5, 2.0, 90)
+    some = slice(13, 77)
+    found = expected_features(features, coefficients, offsets, weights, samples=some)
+    copied = expected_features(np.ascontiguousarray(features[:, some]), coefficients, offsets, weights[some])
+    np.testing.assert_allclose(found.features, copied.features, rtol=1e-12)
+    np.testing.assert_array_equal(found.values, copied.values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_component_without_weight_has_no_sums_and_spoils_none(dtype):
+    features = np.vstack([np.arange(5.0), np.ones(5)]).astype(dtype)
+    impossible = np.array([[1.0, 0.0], [0.0, -np.inf]], dtype=dtype)
+    found = expected_features(features, impossible, np.zeros(2, dtype))
+    np.testing.assert_allclose(found.features, [[10.0, 5.0], [0.0, 0.0]])
+    np.testing.assert_allclose(found.totals, [5.0, 0.0])

@@ -142,7 +142,9 @@ chain = odeco.CategoricalHMM(2, random_state=0).fit(sample.observations.reshape(
 topics = odeco.simulate.zipf_topics(3, 60, random_state=0)
 counts = odeco.simulate.lda_documents(400, topics, alpha=[0.2] * 3, random_state=1).counts
 lda = odeco.LatentDirichletAllocation(3, random_state=0).fit(counts)
-found = [chain.transmat_.ravel().tolist(), lda.components_.ravel().tolist()]
+rows = odeco.simulate.gaussian_mixture(500, [[0, 0, 0], [3, 0, 1]], [0.5, 0.5], random_state=0).rows
+mixture = odeco.GaussianMixture(2, covariance_type="diag", random_state=0).fit(rows)
+found = [model.ravel().tolist() for model in (chain.transmat_, lda.components_, mixture.means_)]
 print(json.dumps([native.instruction_set, found]))
 """
 
@@ -161,7 +163,36 @@ def test_instruction_sets_agree_to_rounding():
         # Chains in double precision; topics in single, over some dozens of sweeps.
         np.testing.assert_allclose(found[0], reference[0], rtol=1e-6)
         np.testing.assert_allclose(found[1], reference[1], atol=1e-4)
+        np.testing.assert_allclose(found[2], reference[2], atol=1e-6)  # EM may end a step earlier or later
 
 
 def test_the_same_seed_gives_the_same_bits():
     assert fitted("") == fitted("")
+
+
+SUMS = {
+    "features": (2, 9), "start": 0, "stop": 9, "weights": (0,), "coefficients": (4, 2), "offsets": (4,),
+    "sums": (4, 2), "totals": (4,), "highest": (2, 9), "norms": (2, 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"stop": 10}, "rows 0 to 10 of 9"),
+        ({"start": -1}, "rows -1 to 9 of 9"),
+        ({"weights": (8,)}, "weights must have size 9"),
+        ({"coefficients": (4, 3)}, "coefficients must have size 2"),
+        ({"offsets": (3,)}, "offsets must have size 4"),
+        ({"sums": (4, 1)}, "sums must have size 2"),
+        ({"totals": (5,)}, "totals must have size 4"),
+        ({"highest": (3, 9)}, "every mixture must have as many components"),
+        ({"highest": (0, 9)}, "every mixture must have as many components"),
+        ({"norms": (2, 8)}, "norms must have size 9"),
+        ({"stop": 5}, "highest must have size 5"),
+    ],
+)
+def test_sums_of_wrong_shapes_are_an_error(change, error):
+    given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (SUMS | change).items()}
+    with pytest.raises((ValueError, IndexError), match=error):
+        native.posterior_sums(*given.values())
