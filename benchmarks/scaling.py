@@ -241,7 +241,28 @@ def _stage_table(name: str, found: dict[str, Any]) -> str:
         for count, measured in found.items()
     )
     table = harness.markdown_table(header + (["gain"] if others else []), rows)
-    return f"**{CASES[name].title}** ({sizes}; {speeds})\n\n{table}"
+    return f"**{CASES[name].title}** ({sizes}; {speeds})\n\n{table}{_loop_table(one)}"
+
+
+def _loop_table(measured: dict[str, Any]) -> str:
+    """What one word costs in one step, by the number of topics; nothing where no loops were measured."""
+    loops = measured.get("loops", [])
+    if not loops:
+        return ""
+    speed, rows = measured["gemm float32"], []
+    for k in sorted({row["topics"] for row in loops}):
+        cells = [str(k)]
+        for name in ("EM", "CVB0"):
+            row = next(row for row in loops if row["topics"] == k and row["loop"] == name)
+            cells += [f"{1e9 * row['seconds']:.1f} ns", f"{100 * row['flops'] / row['seconds'] / speed:.0f} %"]
+        rows.append(cells)
+    header = ["topics", "a step of EM, each word", "of the limit", "a step of CVB0, each word", "of the limit"]
+    return (
+        "\n\nThe same loops by themselves, one thread, with all words in cache. A word takes nearly as long with one topic "
+        "as with all that fit a register: each has three sums across registers and three divisions to wait for, "
+        "which bind the loop where topics are few. Registers that topics do not fill are lost, too.\n\n"
+        + harness.markdown_table(header, rows)
+    )
 
 
 def _threads(count: str) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 import odeco
 from benchmarks import harness
 from benchmarks.cases import CASES
+from benchmarks.loops import CVB0_FLOPS, document_loops
 
 SEED = 500
 
@@ -55,9 +56,13 @@ def _triples(data: Any, model: Any) -> tuple[float, float]:
 
 
 def _sweeps(data: Any, model: Any) -> tuple[float, float]:
-    """About 12 flops for every nonzero and topic; its responsibility is read and written."""
-    z, _, k = _nonzeros(data)
-    return 12 * z * k * model.model_sweeps, 8 * z * k * model.model_sweeps
+    """Steps of EM (4 flops a nonzero and topic) and of CVB0: three of each in the first sweep, two in later ones.
+
+    Counts are read, and expected counts of topics and their spreads read and written, once a sweep; topics stay in cache.
+    """
+    z, n, k = _nonzeros(data)
+    steps, sweeps = 3 + 2 * (model.model_sweeps - 1), model.model_sweeps
+    return (4 + CVB0_FLOPS) * z * k * steps, (8 * z + 16 * n * k) * sweeps
 
 
 def _covariance(data: Any, model: Any) -> tuple[float, float]:
@@ -130,14 +135,16 @@ STAGES: dict[str, list[Stage]] = {
             "alpha0, decomposition, recovery",
             _nothing,
         ),
-        Stage("odeco.models.lda.estimator:LatentDirichletAllocation._polish", "sweeps of CVB0", _sweeps),
+        Stage("odeco.refinement.streams:StreamedSweeps.sweep", "sweeps of CVB0", _sweeps),
+        Stage("odeco.refinement.lda:finished", "prior of the proportions", _nothing),
     ],
     "spheres": [
         Stage("odeco.models.gaussian_mixture.passes:description_passes", "mean, covariance, directions", _covariance),
         Stage("odeco.moments.vectors:Projection.update_all", "projected rows", _projection),
         Stage("odeco.moments.vectors:ProjectedRows.moments", "third moments", _moments),
         Stage("odeco.models.gaussian_mixture.estimator:estimate", "decomposition, recovery", _nothing),
-        Stage("odeco.models.gaussian_mixture.estimator:refine", "EM", _em),
+        Stage("odeco.models.gaussian_mixture.refine:_is_trusted", "rivals of the start, on samples", _nothing),
+        Stage("odeco.models.gaussian_mixture.refine:_climbed", "EM", _em),
     ],
     "symbols": [
         Stage("odeco.fitting.estimator:MomentEstimator._find", "moments and theorem", _symbol_moments, False),
@@ -170,6 +177,7 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
         "sizes": list(sizes), "seconds": total, "stages": rows,
         "gemm float32": harness.gemm_speeds(np.float32), "gemm float64": harness.gemm_speeds(np.float64),
         "memory": harness.memory_speeds(4_000_000 if quick else 20_000_000),
+        "loops": document_loops(quick) if name == "topics" else [],
     }  # fmt: skip
 
 
