@@ -1,7 +1,7 @@
 """Loops over the words of documents by themselves, with all they need in cache: what binds a sweep of CVB0.
 
-The numbers of topics show what is lost where a row of topics does not fill the registers that hold it, and the time that
-does not grow with them what the sums across a register and the divisions of each word cost.
+The numbers of topics show what is lost where a row of topics does not fill the registers that hold it, and the time
+that does not grow with them what the sums across a register and the divisions of each word cost.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _triples(data: Any, model: Any) -> tuple[float, float]:
 def _sweeps(data: Any, model: Any) -> tuple[float, float]:
     """Steps of EM (4 flops a nonzero and topic) and of CVB0: three of each in the first sweep, two in later ones.
 
-    Counts are read, and expected counts of topics and their spreads read and written, once a sweep; topics stay in cache.
+    Counts are read once a sweep, expected counts of topics and their spreads read and written; topics stay in cache.
     """
     z, n, k = _nonzeros(data)
     steps, sweeps = 3 + 2 * (model.model_sweeps - 1), model.model_sweeps

@@ -228,14 +228,23 @@ def normalize(joint: Floats, highest: Floats, totals: Floats, /) -> None:
     """
 
 def posterior_sums(
-    features: Floats, start: int, stop: int, weights: Doubles, coefficients: Floats, offsets: Floats, sums: Doubles,
-    totals: Doubles, highest: Floats, norms: Floats, /,
+    features: Floats,
+    start: int,
+    stop: int,
+    weights: Doubles,
+    coefficients: Floats,
+    offsets: Floats,
+    sums: Doubles,
+    totals: Doubles,
+    highest: Floats,
+    norms: Floats,
+    /,
 ) -> None:
     """Add features (p, n) of the samples start to stop by their responsibilities to `sums` (K, p) and `totals` (K,).
 
-    Log joint densities are ``coefficients @ features + offsets``, (K, p) and (K,); the K components are those of as many
-    mixtures as `highest` has rows, in turn. ``highest + log(norms)``, (mixtures, stop - start), are the log-likelihoods.
-    `weights` (n,) may be empty, for ones.
+    Log joint densities are ``coefficients @ features + offsets``, (K, p) and (K,); the K components are those of as
+    many mixtures as `highest` has rows, in turn. ``highest + log(norms)``, (mixtures, stop - start), are the
+    log-likelihoods. `weights` (n,) may be empty, for ones.
     """
 
 def add_counts(

@@ -10,6 +10,7 @@ steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import local
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
 Wanted = Literal["likelihood", "filter", "posterior", "statistics"]
+
+_room = local()
 
 _STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in the second-level cache
 _SHORTEST = 256
@@ -267,7 +270,7 @@ class _Model:
 
 @dataclass(frozen=True, eq=False)
 class _Scratch:
-    """What one thread writes and forgets."""
+    """What one thread writes and forgets; it is kept from pass to pass, because new memory takes long to come by."""
 
     alphas: Floats
     norms: Floats
@@ -276,7 +279,11 @@ class _Scratch:
     def of(cls, model: _Model, length: int) -> Self:
         from odeco.kernels.hmm import LANES
 
-        return cls(_aligned(length + 1, model.transmat.shape[0], LANES), _aligned(length, LANES))
+        shape = length + 1, model.transmat.shape[0], LANES
+        kept: Self | None = getattr(_room, "scratch", None)
+        if kept is None or kept.alphas.shape != shape:
+            kept = _room.scratch = cls(_aligned(*shape), _aligned(length, LANES))
+        return kept
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,8 @@ Rows = NDArray[np.floating]
 Result = TypeVar("Result")
 
 COVARIANCE_TYPES = tuple(COVARIANCES)
-# Rows at a time: enough for threads not to wait for the interpreter, and no power of two, at which all features of a row
-# would share a few places in the cache.
+# Rows at a time: enough for threads not to wait for the interpreter, and no power of two, at which all features of a
+# row would share a few places in the cache.
 _ROWS = 4032
 # Coefficients up to which one compiled loop is faster than two products of BLAS and what lies between them.
 _FEW_COEFFICIENTS = 2**13

@@ -235,8 +235,9 @@ def test_a_small_memory_budget_changes_little(documents):
 
 
 def test_padding_is_never_seen():
-    assert padded_width(50) == 64
-    assert padded_width(20) == 32
+    assert padded_width(50) == 56
+    assert padded_width(20) == 24
+    assert padded_width(70) == 96
     assert padded_width(8) == 8
     assert padded_width(30) == 32
     counts, topics, _ = corpus(n=60)

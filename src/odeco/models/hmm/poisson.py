@@ -137,7 +137,9 @@ class PoissonHMM(FeatureHMM):
     def _packed(self, data: Sequences) -> Sequences:
         """Each distinct row of counts once, where few are distinct: its likelihood is then computed once a pass."""
         values = data.values
-        sizes = 2 + np.nan_to_num(np.fmax.reduce(values, axis=0))  # counts from 0 on, and one for those that are missing
+        sizes = 2 + np.nan_to_num(
+            np.fmax.reduce(values, axis=0)
+        )  # counts from 0 on, and one for those that are missing
         if 4 * np.prod(sizes) > _TABLE * len(values):
             return data
         places = _Places(sizes.astype(np.int64))
@@ -194,7 +196,7 @@ class _Places:
 
     def of(self, values: Floats) -> NDArray[np.intp]:
         digits = np.where(np.isnan(values), self.sizes - 1, values).astype(np.intp)
-        return np.ravel_multi_index(tuple(digits.T), tuple(self.sizes))
+        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(self.sizes)))
 
     def rows(self, places: NDArray[np.intp]) -> Floats:
         digits = np.stack(np.unravel_index(places, tuple(self.sizes)), axis=1)
