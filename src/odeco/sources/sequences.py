@@ -202,8 +202,11 @@ def cut_offsets(
 
 def spread_steps(n: int, n_steps: int) -> NDArray[np.intp]:
     """About `n_steps` of n steps, in windows spread evenly."""
-    starts = np.linspace(0, n - WINDOW, max(1, n_steps // WINDOW)).astype(np.int64)
-    return np.unique(starts[:, None] + np.arange(min(WINDOW, n)))
+    starts = np.linspace(0, n - WINDOW, max(1, n_steps // WINDOW)).astype(np.intp)
+    ends = starts + min(WINDOW, n)
+    # Windows may overlap: each goes on where the one before it has ended.
+    sizes = ends - np.maximum(starts, np.concatenate([[0], ends[:-1]]))
+    return np.asarray(np.repeat(ends - np.cumsum(sizes), sizes) + np.arange(sizes.sum()), dtype=np.intp)
 
 
 def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None = None) -> Joined:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from scipy.special import gammaln
 
 from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
 from odeco.families.simplex import log_dirichlet, proportions
@@ -82,3 +83,11 @@ def test_proportions_have_pseudo_counts_and_rows_without_any_stay():
     np.testing.assert_allclose(proportions(counts, 0.0, before), [[0.25, 0.75], [0.9, 0.1]])
     np.testing.assert_allclose(proportions(counts, 1.0, before), [[1 / 3, 2 / 3], [0.5, 0.5]])
     assert log_dirichlet(np.array([[0.25, 0.75]]), 2.0) == pytest.approx(2 * np.log(0.25 * 0.75))
+
+
+@pytest.mark.parametrize("largest", [5, 1023, 1024, 5000])
+def test_factorials_are_those_of_the_gamma_function_looked_up_or_not(largest):
+    counts = np.random.default_rng(0).integers(0, largest, (700, 2), endpoint=True).astype(float)
+    counts[0, 0] = largest
+    np.testing.assert_allclose(POISSON.base(counts), -gammaln(counts + 1).sum(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(POISSON.base(counts + 0.5), -gammaln(counts + 1.5).sum(axis=1), rtol=1e-14)

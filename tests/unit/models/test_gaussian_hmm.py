@@ -391,3 +391,18 @@ def test_counts_beyond_integers_are_refused_when_drawn():
     model = PoissonHMM(1).fit(np.full((4, 1), 1e20))
     with pytest.raises(ValueError, match="beyond the range of 64-bit integers"):
         model.sample(2)
+
+
+def test_equal_rows_of_counts_are_coded_once_and_fitted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.poisson(np.array([[1.0, 3.0], [4.0, 0.5]])[np.repeat(rng.integers(0, 2, 200), 10)]).astype(float)
+    x[rng.random(x.shape) < 0.05] = np.nan
+    model = PoissonHMM(2, effort="quick", random_state=0)
+    data = model._open(x, None)
+    assert data.codes is not None
+    assert 4 * len(data.values) <= len(x)
+    np.testing.assert_array_equal(data.values[data.codes], x)
+    coded = model.fit(x).lambdas_
+    monkeypatch.setattr(PoissonHMM, "_packed", lambda self, data: data)
+    # The same sums in another order, over some dozens of steps.
+    np.testing.assert_allclose(PoissonHMM(2, effort="quick", random_state=0).fit(x).lambdas_, coded, rtol=1e-6)
