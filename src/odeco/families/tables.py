@@ -155,13 +155,19 @@ class Families:
     def natural(self, table: Floats) -> tuple[Floats, Floats]:
         """Coefficients (K, P) of the statistics and constants (K,), of parameters (K, Q)."""
         bernoulli, indicators, counts, numbers, squares = self.spans
-        coefficients = np.zeros((len(table), self.n_statistics))
-        coefficients[:, indicators] = CATEGORICAL.natural(table[:, indicators])[0]
-        coefficients[:, bernoulli], no = BERNOULLI.natural(table[:, bernoulli])
-        coefficients[:, counts], none = POISSON.natural(table[:, counts])
-        linear, square, scale = gaussian.natural(table[:, numbers], table[:, squares])
-        coefficients[:, numbers], coefficients[:, squares] = linear, square
-        return coefficients, self._place(coefficients, np.concatenate([no, none, scale], axis=1))
+        coefficients, constants = np.zeros((len(table), self.n_statistics)), []
+        if self.categorical.size:
+            coefficients[:, indicators] = CATEGORICAL.natural(table[:, indicators])[0]
+        for family, span, columns in ((BERNOULLI, bernoulli, self.bernoulli), (POISSON, counts, self.poisson)):
+            if columns.size:
+                coefficients[:, span], constant = family.natural(table[:, span])
+                constants.append(constant)
+        if self.gaussian.size:
+            linear, square, scale = gaussian.natural(table[:, numbers], table[:, squares])
+            coefficients[:, numbers], coefficients[:, squares] = linear, square
+            constants.append(scale)
+        together = np.concatenate(constants, axis=1) if constants else np.empty((len(table), 0))
+        return coefficients, self._place(coefficients, together)
 
     def centred(self, change: Floats, means: Floats) -> tuple[Floats, Floats]:
         """Coefficients (K, P) and constants (K,) of ``change . (statistics - means)``, summed where observed."""
@@ -188,6 +194,8 @@ class Families:
 
     def _place(self, coefficients: Floats, constants: Floats) -> Floats:
         """Constants of columns of numbers go to their masks where they have one; the rest is summed, (K,)."""
+        if not self.masked.size:
+            return np.asarray(constants.sum(axis=1))
         order = self.numbers
         where = np.isin(order, self.masked)
         position = np.searchsorted(self.masked, order[where])

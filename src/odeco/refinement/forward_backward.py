@@ -10,6 +10,8 @@ steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 from threading import local
 from typing import Any, Literal, Self
 
@@ -102,6 +104,10 @@ class ForwardBackward:
         """Steps before a stretch at which it starts."""
         return self._burn
 
+    @cached_property
+    def _begins(self) -> NDArray[np.bool_]:
+        return self._plan.begins(self.data)
+
     def log_likelihood(self, parameters: HMMParameters[Any]) -> float:
         """Of all sequences, weights included."""
         return self._run(parameters, "likelihood").log_likelihood
@@ -142,7 +148,7 @@ class ForwardBackward:
             while True:
                 messages = _Messages.unknown(self._n_tasks, model)
                 sums = self._all_tasks(model, wanted, messages, self._burn)
-                if messages.agree(self._plan.begins(self.data), backward=wanted in ("posterior", "statistics")):
+                if messages.agree(self._begins, backward=wanted in ("posterior", "statistics")):
                     return sums
                 if 4 * self._burn > self._length:
                     break
@@ -155,20 +161,30 @@ class ForwardBackward:
         work = len(self.data) * (30 + 0.35 * model.k**2)  # about, in nanoseconds of one thread
         # Equal shares of any number of threads, whose sums do not depend on that number.
         n_parts = max(part for part in _PARTS if part <= max(min(self._n_tasks, work / _WORTH_A_THREAD), 1))
-        bounds = np.linspace(0, self._n_tasks, n_parts + 1).astype(int)
         per_step = np.zeros((len(self.data), model.k)) if wanted in ("filter", "posterior") else None
+        length = self._length if wanted != "likelihood" else 0
+        if n_parts == 1:  # nobody else writes: of one pass after the other all use the same room
+            scratch = _Scratch.of(model, length)
+            return self._some_tasks(range(self._n_tasks), model, wanted, messages, burn, per_step, scratch)
+        bounds = np.linspace(0, self._n_tasks, n_parts + 1).astype(int)
 
         def part(p: int) -> _Sums:
-            sums = _Sums.zero(model, self.data, per_step)
-            scratch = _Scratch.of(model, self._length if wanted != "likelihood" else 0)
-            for task in range(bounds[p], bounds[p + 1]):
-                self._task(task, model, wanted, messages, burn, sums, scratch)
-            return sums
+            tasks, scratch = range(bounds[p], bounds[p + 1]), _Scratch.of(model, length)
+            return self._some_tasks(tasks, model, wanted, messages, burn, per_step, scratch)
 
         first, *others = map_parts(part, n_parts)
         for sums in others:
             first.add(sums)
         return first
+
+    def _some_tasks(
+        self, tasks: range, model: _Model, wanted: Wanted, messages: _Messages, burn: int, per_step: Floats | None,
+        scratch: _Scratch,
+    ) -> _Sums:  # fmt: skip
+        sums = _Sums.zero(model, per_step)
+        for task in tasks:
+            self._task(task, model, wanted, messages, burn, sums, scratch)
+        return sums
 
     def _task(
         self, task: int, model: _Model, wanted: Wanted, messages: _Messages, burn: int, sums: _Sums, scratch: _Scratch
@@ -317,7 +333,7 @@ class _Messages:
 
 def _aligned(*shape: int) -> Floats:
     """Zeros that begin with a cache line: vectors of eight numbers that lie on two of them take longer to read."""
-    size = int(np.prod(shape))
+    size = prod(shape)
     room = np.zeros(size + 8)
     skipped = -room.ctypes.data % 64 // room.itemsize
     return room[skipped : skipped + size].reshape(shape)
@@ -345,7 +361,7 @@ class _Sums:
     shared: bool
 
     @classmethod
-    def zero(cls, model: _Model, data: Sequences, per_step: Floats | None) -> Self:
+    def zero(cls, model: _Model, per_step: Floats | None) -> Self:
         from odeco.kernels.hmm import LANES
 
         size = model.transmat.shape[0]

@@ -96,9 +96,9 @@ def log_joint(families: Families, statistics: Floats, weights: Floats, table: Fl
     return np.asarray(statistics @ coefficients.T + (constants + np.log(weights.ravel())))
 
 
-def expect(data: Data, parameters: Parameters) -> Expectation:
-    """The E step: one pass over the data, for all mixtures at once."""
-    coefficients, constants = data.families.natural(parameters.table)
+def expect(data: Data, parameters: Parameters, natural: tuple[Floats, Floats] | None = None) -> Expectation:
+    """The E step: one pass over the data, for all mixtures at once; `natural` where it is known already."""
+    coefficients, constants = data.families.natural(parameters.table) if natural is None else natural
     offsets = constants + np.log(parameters.weights.ravel())
     shape = parameters.weights.shape
     sums, totals, likelihood = np.zeros_like(coefficients), np.zeros(offsets.size), np.zeros(shape[0])
@@ -156,15 +156,15 @@ def maximize(data: Data, expectation: Expectation, shape: tuple[int, ...]) -> Pa
 
 def em_step(data: Data, parameters: Parameters) -> tuple[Parameters, Floats]:
     """One EM step of all mixtures, and the log posterior per sample of each *before* it, (S,)."""
-    expectation = expect(data, parameters)
-    return maximize(data, expectation, parameters.weights.shape), (
-        expectation.log_likelihood + _log_prior(data, parameters)
-    ) / data.weight
+    natural = data.families.natural(parameters.table)
+    expectation = expect(data, parameters, natural)
+    values = (expectation.log_likelihood + _log_prior(data, parameters, natural)) / data.weight
+    return maximize(data, expectation, parameters.weights.shape), values
 
 
-def _log_prior(data: Data, parameters: Parameters) -> Floats:
+def _log_prior(data: Data, parameters: Parameters, natural: tuple[Floats, Floats]) -> Floats:
     """Log density of the pseudo-observations, (S,): what the M step adds to the likelihood."""
-    coefficients, constants = data.families.natural(parameters.table)
+    coefficients, constants = natural
     shape = parameters.weights.shape
     terms = (coefficients @ data.overall + constants).reshape(shape) + np.log(parameters.weights)
     return np.asarray(PRIOR * terms.sum(axis=1))
@@ -225,8 +225,9 @@ class _Steps:
 
 
 def _finished(take: _Steps, state: Parameters, records: list[Record], reason: StopReason) -> ProductRefinement:
-    likelihood = expect(take.data, state).log_likelihood / take.data.weight
-    values = likelihood + _log_prior(take.data, state) / take.data.weight
+    natural = take.data.families.natural(state.table)
+    likelihood = expect(take.data, state, natural).log_likelihood / take.data.weight
+    values = likelihood + _log_prior(take.data, state, natural) / take.data.weight
     gain = float(values.max() - records[-1].value)
     records.append(Record(take.count, float(values.max()), gain))
     return ProductRefinement(state, values, likelihood, Trace(tuple(records), take.count, reason))

@@ -9,7 +9,7 @@ import pytest
 
 from odeco.fitting import landscape as landscapes
 from odeco.fitting.candidates import EFFORTS, Candidate, Found, Outcome, rank, resize, said_of, search
-from odeco.fitting.landscape import cheapest_pairs, halves, merged, merging, pair_costs, seeds
+from odeco.fitting.landscape import Landscape, cheapest_pairs, halves, merged, merging, pair_costs, seeds
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
 from odeco.sources.dense import DenseBatch
@@ -140,6 +140,78 @@ def outcome(name: str, value: float, degenerate: bool = False, *, chance: bool =
 def test_spikes_come_last_and_ties_keep_their_order() -> None:
     ranked = rank([outcome("a", 1.0), outcome("spike", 9.0, True), outcome("c", 2.0), outcome("d", 2.00005)])
     assert [each.name for each in ranked] == ["c", "d", "a", "spike"]
+
+
+def start_from(name: str, value: float, origin: str, made: list[str]) -> Candidate[float]:
+    """A state that is its own value, and says when it is made."""
+
+    def make() -> float:
+        made.append(name)
+        return value
+
+    return Candidate(name, make, origin=origin)  # type: ignore[arg-type]
+
+
+class Flat(Landscape[float]):
+    """States are values that nothing makes larger; moves are counted."""
+
+    weight = 1.0
+
+    n_moves = 0
+
+    def size(self, state):
+        return 2
+
+    def n_parameters(self, state):
+        return 2
+
+    def climb(self, state, n_steps, tol):
+        return state, state
+
+    def merge(self, state, n_pairs):
+        return state
+
+    def split(self, state, rng, n_powers):
+        self.n_moves += 1
+        return state
+
+    def degenerate(self, state):
+        return False
+
+
+def searched(values: list[tuple[str, float]], enough: int = 5) -> tuple[Found[float], list[str], int]:
+    """What is found, which candidates were made for it, and how many moves were tried."""
+    made: list[str] = []
+    candidates = [start_from(f"{i}", value, origin, made) for i, (origin, value) in enumerate(values)]
+    flat, effort = Flat(), replace(EFFORTS["auto"], enough=enough)
+    return search(flat, candidates, 2, effort, np.random.default_rng(0)), made, flat.n_moves
+
+
+def test_a_search_ends_where_one_start_of_each_origin_has_ended_at_one_optimum() -> None:
+    values = [("theorem", 1.0), ("theorem", 0.5), ("larger", 1.00002), ("larger", 2.0), ("field", 0.99998)]
+    found, made, n_moves = searched(values)
+    assert made == ["0", "4", "2"]  # one of each origin in turn
+    assert n_moves == 0
+    assert found.agreed
+    assert found.best.name == "0"
+    assert searched(values, enough=0)[1] == ["0", "4", "2", "1", "3"]
+
+
+@pytest.mark.parametrize("odd", ["theorem", "field", "larger"])
+def test_a_search_goes_on_where_the_three_do_not_agree(odd: str) -> None:
+    values = [(origin, 0.9 if origin == odd else 1.0) for origin in ("theorem", "field", "larger") for _ in range(4)]
+    found, made, n_moves = searched(values)
+    assert len(made) == {"theorem": 8, "field": 7, "larger": 7}[odd]  # five of the other two
+    assert n_moves == 2 * EFFORTS["auto"].patience  # of the best, and of one at the other optimum: no third one
+    assert not found.agreed
+    assert len(searched(values, enough=9)[1]) == 12
+
+
+def test_many_of_one_origin_are_no_evidence() -> None:
+    values = [("theorem", 1.0 - 0.1 * i) for i in range(2)] + [("field", 2.0)] * 7
+    _, made, n_moves = searched(values)
+    assert len(made) == 9
+    assert n_moves > 1
 
 
 def test_what_is_said_of_the_outcomes() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from sklearn.cluster import KMeans
 
-from odeco.fitting.clusters import cluster_shares
+from odeco.fitting.clusters import cluster_shares, k_means, nearest
 
 
 def test_far_groups_are_clusters_and_weights_are_theirs() -> None:
@@ -22,3 +24,38 @@ def test_far_groups_are_clusters_and_weights_are_theirs() -> None:
 def test_few_or_equal_rows_make_fewer_clusters() -> None:
     assert cluster_shares(np.arange(5.0)[:, None], None, 9, 0).shape == (2, 5)
     assert np.isfinite(cluster_shares(np.ones((10, 2)), None, 4, 0)).all()
+
+
+def test_the_nearest_centre_is_that_of_least_distance() -> None:
+    rng = np.random.default_rng(0)
+    points, centres = rng.standard_normal((9_000, 3)), rng.standard_normal((5, 3))  # in several blocks
+    distances = ((points[:, None] - centres) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(nearest(points, centres), distances.argmin(axis=1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_k_means_ends_where_centres_are_the_means_of_what_is_nearest(weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.standard_normal((300, 2)) + 4.0 * rng.integers(3, size=(300, 1))
+    weights = rng.random(300) if weighted else None
+    centres = k_means(points, 4, rng, 100, weights, 3)
+    labels = nearest(points, centres)
+    means = [
+        np.average(points[labels == j], axis=0, weights=None if weights is None else weights[labels == j])
+        for j in range(4)
+    ]
+    np.testing.assert_allclose(centres, means)
+
+
+def test_k_means_is_as_good_as_that_of_scikit_learn() -> None:
+    """Sixty runs each: the sums of squares within clusters, on average and in the worst one."""
+    rng = np.random.default_rng(2)
+    points = rng.standard_normal((400, 3)) + 3.0 * rng.standard_normal((8, 3))[rng.integers(8, size=400)]
+    ours, theirs = [], []
+    for seed in range(60):
+        shares = cluster_shares(points, None, 8, seed)
+        means = (shares @ points) / shares.sum(axis=1, keepdims=True)
+        ours.append(((points - means[shares.argmax(axis=0)]) ** 2).sum())
+        theirs.append(KMeans(8, n_init=1, max_iter=10, random_state=seed).fit(points).inertia_)
+    assert np.mean(ours) < 1.05 * np.mean(theirs)
+    assert max(ours) < 1.2 * max(theirs)

@@ -24,9 +24,9 @@ def search_further(
     landscape = CrowdLandscape(batch, n_labels, smoothing)
     candidates = [
         Candidate(name, lambda: best),
-        Candidate(f"random classes, {2 * k} of them", partial(_random_classes, landscape, 2 * k, rng), True),
+        Candidate(f"random classes, {2 * k} of them", partial(_random_classes, landscape, 2 * k, rng), True, "larger"),
         *(
-            Candidate("random classes", partial(_random_classes, landscape, k, rng), True)
+            Candidate("random classes", partial(_random_classes, landscape, k, rng), True, "field")
             for _ in range(effort.n_field)
         ),
     ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, TRIAL, Candidate, Found, search
+from odeco.fitting.candidates import EFFORTS, TIE, TRIAL, Candidate, Found, Origin, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, Options
@@ -49,7 +50,7 @@ def is_trusted(start: Start, options: Options, samples: Callable[[], list[Sample
         return False
     if start.doubtful and (start.weak > light or light == 0):
         return False
-    sure = start.shown == k and not start.doubtful and start.name != "spherical moments"
+    sure = start.shown == k and not start.doubtful and start.is_of_the_model
     return sure or _beats_clusters(start, k, *samples())
 
 
@@ -146,9 +147,10 @@ def search_start(
     k, seeds = options.n_components, rng.integers(2**31 - 1, size=effort.n_field + 1)
     candidates: list[Candidate[GaussianParameters]] = []
     if theorem is not None:
-        candidates.append(Candidate(theorem.name, lambda: sample.lower(theorem.parameters)))
+        origin: Origin = "theorem" if theorem.is_of_the_model else "field"
+        candidates.append(Candidate(theorem.name, lambda: sample.lower(theorem.parameters), origin=origin))
     candidates.append(
-        Candidate("k-means++ of 2k clusters, merged", lambda: sample.clusters(2 * k, int(seeds[0])), chance=True)
+        Candidate("k-means++ of 2k clusters, merged", lambda: sample.clusters(2 * k, int(seeds[0])), True, "larger")
     )
 
     def moments() -> GaussianParameters | None:
@@ -157,6 +159,6 @@ def search_start(
         except (MomentError, ValueError, np.linalg.LinAlgError):
             return None
 
-    candidates.append(Candidate("moments of 2k components, merged", moments))
-    candidates += [Candidate("k-means++", lambda seed=int(seed): sample.clusters(k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
+    candidates.append(Candidate("moments of 2k components, merged", moments, origin="larger"))
+    candidates += [Candidate("k-means++", partial(sample.clusters, k, int(seed)), True, "field") for seed in seeds[1:]]
     return search(sample.landscape, candidates, k, effort, rng, counted=True)

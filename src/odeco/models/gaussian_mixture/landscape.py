@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class GaussianLandscape(RowLandscape[GaussianParameters]):
     floor: float
     total: Floats | None = field(repr=False)
 
-    @property
+    @cached_property
     def features(self) -> Floats:
         return self.rows / np.sqrt(self.scales)
 

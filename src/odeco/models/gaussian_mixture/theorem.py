@@ -21,6 +21,8 @@ from odeco.theory import coherence
 
 Floats = NDArray[np.float64]
 
+_SPHERES = "spherical moments"  # as a start of other shapes
+
 
 @dataclass(frozen=True, eq=False)
 class Start:
@@ -40,6 +42,11 @@ class Start:
     shown: int | None = None  # components that stand out from noise, were they spheres or axis-aligned
     suggested: int | None = None  # the same where they are, or by BIC
     details: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_of_the_model(self) -> bool:
+        """Whether a theorem on these covariances gave it, rather than one on spheres."""
+        return self.name != _SPHERES
 
 
 def estimate(moments: GaussianMoments, options: Options, rng: np.random.Generator, *, check: bool = True) -> Start:
@@ -148,7 +155,7 @@ def spherical_start(
     signal = moments.eigenvalues[:k] - moments.noise_variance
     decomposition = found.decomposition
     return Start(
-        "moments" if shaped else "spherical moments",
+        "moments" if shaped else _SPHERES,
         lifted(reduced, directions, covariance_type),
         reduced,
         decomposition.residual,

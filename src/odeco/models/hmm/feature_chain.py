@@ -16,6 +16,7 @@ three states: 37,858 nats, not 38,022 to 38,403).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,9 @@ from numpy.typing import NDArray
 from odeco.models.hmm.policy import POLICY
 
 Floats = NDArray[np.float64]
+
+_MOST_NUMBERS = 2**20  # in the matrices that are diagonalized at a time
+_SAME = 1e-12  # of a probability: steps that change no more have arrived
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,20 +86,22 @@ def _common_eigenvectors(pairs: Floats, triples: Floats, rng: np.random.Generato
 def joint_eigenvectors(family: Floats, rng: np.random.Generator) -> Floats:
     """Columns (k, k) that make a family of matrices (m, k, k) most nearly diagonal, of those that combinations have."""
     best, least = np.eye(family.shape[1]), np.inf
-    for coefficients in rng.standard_normal((POLICY.combinations, len(family))):
-        candidate = _real_eigenvectors(np.tensordot(coefficients, family, 1))
-        if np.linalg.cond(candidate) > 1e10:
-            continue
-        diagonalized = np.linalg.solve(candidate, family @ candidate)
-        off = (diagonalized**2).sum() - (np.einsum("mii->mi", diagonalized) ** 2).sum()
-        if off < least:
-            best, least = candidate, off
+    combinations = rng.standard_normal((POLICY.combinations, len(family)))
+    step = max(1, _MOST_NUMBERS // family.size)  # as many at a time as there is room for
+    for low in range(0, len(combinations), step):
+        found = _real_eigenvectors(np.tensordot(combinations[low : low + step], family, 1))
+        found = found[np.linalg.cond(found) <= 1e10]
+        diagonalized = np.linalg.solve(found[:, None], family @ found[:, None])
+        kept = np.einsum("cmii->cmi", diagonalized)
+        off = (diagonalized**2).sum(axis=(1, 2, 3)) - (kept**2).sum(axis=(1, 2))
+        if off.size and off.min() < least:
+            best, least = found[off.argmin()], off.min()
     return best
 
 
-def _real_eigenvectors(matrix: Floats) -> Floats:
+def _real_eigenvectors(matrices: Floats) -> Floats:
     """Eigenvectors; a pair that noise has made complex is replaced by two real vectors of its plane."""
-    vectors = np.asarray(np.linalg.eig(matrix)[1])
+    vectors = np.asarray(np.linalg.eig(matrices)[1])
     return np.asarray(vectors.real + vectors.imag)  # of a pair v, conj(v): sum and difference of the two parts
 
 
@@ -106,18 +112,24 @@ def _fit_factors(triples: Floats, vectors: Floats, damping: float) -> tuple[Floa
     slices = np.linalg.solve(vectors, unfolded[1]).reshape(k, k, k)  # a1_h (x) a3_h
     left, values, right = np.linalg.svd(slices)
     factors = [left[:, :, 0].T * values[:, 0], vectors, right[:, 0].T]
+    units = [_unit(factor) for factor in factors]
+    grams, ridge = [unit.T @ unit for unit in units], damping * np.eye(k)  # of units: their mean diagonal is 1
     for _ in range(POLICY.sweeps):
-        for axis in (1, 2, 0):
-            others = [_unit(factors[i]) for i in range(3) if i != axis]
-            gram = (others[0].T @ others[0]) * (others[1].T @ others[1])
-            gram += damping * np.trace(gram) / k * np.eye(k)
-            factors[axis] = np.linalg.solve(gram, _products(*others).T @ unfolded[axis].T).T
-    fitted = factors[0] @ _products(_unit(factors[1]), _unit(factors[2])).T
+        before = units[1]
+        for axis, first, second in ((1, 0, 2), (2, 0, 1), (0, 1, 2)):
+            products = _products(units[first], units[second])
+            gram = grams[first] * grams[second] + ridge
+            factors[axis] = np.linalg.solve(gram, products.T @ unfolded[axis].T).T
+            units[axis] = _unit(factors[axis])
+            grams[axis] = units[axis].T @ units[axis]
+        if np.abs(units[1] - before).max() < POLICY.settled:
+            break
+    fitted = factors[0] @ _products(units[1], units[2]).T
     return factors[1], float(np.linalg.norm(unfolded[0] - fitted) / np.linalg.norm(unfolded[0]))
 
 
 def _unit(factor: Floats) -> Floats:
-    return np.asarray(factor / np.maximum(np.linalg.norm(factor, axis=0), 1e-300))
+    return np.asarray(factor / np.maximum(np.sqrt(np.einsum("ij,ij->j", factor, factor)), 1e-300))
 
 
 def _products(first: Floats, second: Floats) -> Floats:
@@ -136,9 +148,12 @@ def _joint(pairs: Floats, vectors: Floats, n_iter: int = 200) -> tuple[Floats, f
     momentum = 1.0
     for _ in range(n_iter):  # accelerated projected gradient
         following = np.maximum(ahead - step * (gram @ ahead @ gram - target), 0.0)
-        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = following + (momentum - 1) / grown * (following - current)
+        grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        change = following - current
+        ahead = following + (momentum - 1) / grown * change
         current, momentum = following, grown
+        if np.abs(change).max() < _SAME:
+            break
     total = current.sum()
     uniform = np.full_like(current, 1.0 / current.size)
     return (current / total if total > 0 else uniform), clipped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from odeco.diagnostics import Diagnostics, without_moments
-from odeco.fitting.candidates import Candidate
+from odeco.fitting.candidates import Candidate, Origin
 from odeco.fitting.estimator import Found
 from odeco.fitting.stream import StreamPlan
 from odeco.models.hmm.base import HiddenMarkovModel
@@ -28,10 +28,12 @@ from odeco.models.hmm.starts import (
     ROWS,
     FeatureMoments,
     OneState,
+    Recovered,
     StreamedFeatures,
     cluster_start,
     describe,
     feature_passes,
+    first_made,
     parameters_of,
     recovered_chains,
 )
@@ -167,18 +169,17 @@ class FeatureHMM(HiddenMarkovModel):
         """The theorem's estimate, regularised moments, clusters; the last two of twice as many states, too."""
         k, template, moments = self.n_components, found.moments.template, found.moments.features
         chains = recovered_chains(moments, rng)
-        residual, clipped = (chains[0][0].residual, chains[0][0].clipped) if chains else (float("nan"), 0.0)
+        first = first_made(chains)
+        residual, clipped = (float("nan"), 0.0) if first is None else (first[0].residual, first[0].clipped)
         report = describe(moments, k, residual=residual, clipped_mass=clipped, warn=False)
-        own = [Candidate(COMMON, partial(self._started, *chain, template)) for chain in chains]
+        own = [Candidate(COMMON, partial(self._started, chain, template)) for chain in chains]
         if found.estimate is not None:
             own.insert(0, Candidate(THEOREM, lambda: spread(found.estimate.parameters, POLICY.spread)))
         sample = found.rows.sample(POLICY.sample_steps)
         twice, merged = template.permute(np.zeros(2 * k, dtype=np.intp)), f", merged from {2 * k}"
-        rivals = [
-            *self._clusters(sample, template, "", rng),
-            Candidate(COMMON + merged, partial(self._wide_start, sample, twice, rng)),
-            *self._clusters(sample, twice, merged, rng),
-        ]
+        wide = Candidate(COMMON + merged, partial(self._wide_start, sample, twice, rng), origin="larger")
+        larger = self._clusters(sample, twice, merged, rng)
+        rivals = [*self._clusters(sample, template, "", rng), *larger[:1], wide, *larger[1:]]
         return Starts(own, rivals, sample, report, residual, report.suggested_components)
 
     def _clusters(
@@ -186,17 +187,20 @@ class FeatureHMM(HiddenMarkovModel):
     ) -> list[Candidate[Parameters]]:
         """k-means, and the nearest of random observations, in turn."""
         cluster = partial(cluster_start, sample, template.n_components, template, rng)
-        centres = Candidate(CLUSTERS + merged, cluster)
-        return (effort_of(self).n_field // 2) * [centres, Candidate(ROWS + merged, partial(cluster, n_rounds=0))]
+        origin: Origin = "larger" if merged else "field"
+        centres = Candidate(CLUSTERS + merged, cluster, origin=origin)
+        rows = Candidate(ROWS + merged, partial(cluster, n_rounds=0), origin=origin)
+        return (effort_of(self).n_field // 2) * [centres, rows]
 
-    def _started(self, chain: Chain, basis: FeatureBasis, template: Emission) -> Parameters:
-        return parameters_of(chain, self._lifted(chain, basis, template))
+    def _started(self, make: Callable[[], Recovered | None], template: Emission) -> Parameters | None:
+        found = make()
+        return None if found is None else parameters_of(found[0], self._lifted(*found, template))
 
     def _wide_start(self, sample: Sequences, template: Emission, rng: np.random.Generator) -> Parameters | None:
         """Regularised moments of more states than are asked for."""
         passes = feature_passes(sample, template.n_components, correlated=self._correlated())
         chains = recovered_chains(run_passes(passes, sample), rng)
-        return self._started(*chains[-1], template) if chains else None
+        return self._started(partial(first_made, reversed(chains)), template)
 
     # MomentEstimator
 

@@ -44,6 +44,7 @@ class Policy:
     least_pair: float = 1e-4  # added to each pair of states: Baum-Welch never revives a zero
     combinations: int = 30  # random ones whose eigenvectors are tried
     sweeps: int = 60  # of alternating least squares: k^4 each
+    settled: float = 1e-6  # change of a unit vector by a sweep, below which no further one is taken
     damping: float = 1e-3  # of its normal equations, in units of their mean diagonal
     # Windows of symbols: at most so many, a ridge, and the part of the uniform distribution in what is estimated, as
     # Baum-Welch never revives a zero.

@@ -82,7 +82,8 @@ def _searched(model: HiddenMarkovModel, data: Chains, starts: Starts, rng: np.ra
     fewer = ChainLandscape(starts.sample.sample(POLICY.sample_steps), model._chain_smoothing(), data.total_weight)
     sample = fewer if trusted else replace(fewer, data=starts.sample)
     found = search(sample, candidates, model.n_components, effort, rng)
-    suggested = model.n_components if trusted else states_shown(fewer, found.best.state, effort, rng)
+    sure = trusted or (found.agreed and starts.shown == model.n_components)
+    suggested = model.n_components if sure else states_shown(fewer, found.best.state, effort, rng)
     details = {**starts.report.details, **found.details()}
     if len(sample.data) < len(data):
         found = _on_all(data, found, sample.smoothing)

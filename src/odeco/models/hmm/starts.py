@@ -6,14 +6,16 @@ sample of the data, cost less than one pass over all of it.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics, without_moments
+from odeco.fitting.clusters import k_means, nearest
 from odeco.models.hmm.chain_theorem import report_on, transitions_of
 from odeco.models.hmm.feature_chain import Chain, recover_chain
 from odeco.models.hmm.policy import POLICY
@@ -34,6 +36,7 @@ from odeco.sources.chains import Chains
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
+Recovered = tuple[Chain, FeatureBasis]
 
 CLUSTERS, ROWS, COMMON = "k-means", "random observations", "common eigenvectors of moments"  # what starts are called
 
@@ -173,14 +176,23 @@ def column_sets(features: FeatureMap, size: int) -> list[NDArray[np.bool_]]:
     return [np.ones(size, dtype=bool), smooth]
 
 
-def recovered_chains(moments: FeatureMoments, rng: np.random.Generator) -> list[tuple[Chain, FeatureBasis]]:
-    """Common eigenvectors on each basis, with less and with more of a ridge."""
-    out = []
-    for triples in moments.triples:
-        for ridge in POLICY.common_ridges:
-            with suppress(np.linalg.LinAlgError):  # noise has made a factor singular: the other candidates stand
-                out.append((recover_chain(*triples.read(), rng, ridge=ridge), triples.basis))
-    return out
+def recovered_chains(moments: FeatureMoments, rng: np.random.Generator) -> list[Callable[[], Recovered | None]]:
+    """Common eigenvectors on each basis, with less and with more of a ridge: each made once, when it is asked for."""
+    return [
+        cache(partial(_recovered, triples, ridge, rng)) for triples in moments.triples for ridge in POLICY.common_ridges
+    ]
+
+
+def _recovered(triples: FeatureTriples, ridge: float, rng: np.random.Generator) -> Recovered | None:
+    try:
+        return recover_chain(*triples.read(), rng, ridge=ridge), triples.basis
+    except np.linalg.LinAlgError:  # noise has made a factor singular: the other candidates stand
+        return None
+
+
+def first_made(chains: Iterable[Callable[[], Recovered | None]]) -> Recovered | None:
+    """The first chain that can be made."""
+    return next((found for make in chains if (found := make()) is not None), None)
 
 
 def describe(
@@ -247,22 +259,7 @@ def clusters(
 ) -> NDArray[np.intp]:
     """The nearest of k centres found by a few rounds of k-means on some of the points, from k-means++."""
     some = points[rng.choice(len(points), min(len(points), POLICY.cluster_rows), replace=False)]
-    centres = some[[int(rng.integers(len(some)))]]
-    distance = np.full(len(some), np.inf)
-    for _ in range(k - 1):
-        distance = np.minimum(distance, ((some - centres[-1]) ** 2).sum(axis=1))
-        total = distance.sum()
-        row = rng.choice(len(some), p=distance / total) if total > 0 else rng.integers(len(some))
-        centres = np.vstack([centres, some[row]])
-    for _ in range(n_rounds):
-        member = np.eye(k)[_nearest(some, centres)]
-        sizes = member.sum(axis=0)[:, None]
-        centres = np.where(sizes > 0, member.T @ some / np.maximum(sizes, 1.0), centres)
-    return _nearest(points, centres)
-
-
-def _nearest(points: Floats, centres: Floats) -> NDArray[np.intp]:
-    return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * points @ centres.T, axis=1))
+    return nearest(points, k_means(some, k, rng, n_rounds))
 
 
 def _labelled(

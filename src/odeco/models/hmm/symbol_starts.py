@@ -60,11 +60,11 @@ class SymbolStarts:
         sample = found.rows.sample(POLICY.symbol_steps)
         frequencies, twice = SymbolPairs(self.n_symbols).update(sample).frequencies, f", merged from {2 * k}"
         rivals = [
-            Candidate(SEGMENTS, partial(self._segments, sample, k)),
-            *n_field * [Candidate(GUESS, partial(self._guess, frequencies, k))],
-            *n_field * [Candidate(GUESS + twice, partial(self._guess, frequencies, 2 * k))],
-            Candidate(f"moments{twice}", partial(self._wide, sample, 2 * k)),
-            Candidate(SEGMENTS + twice, partial(self._segments, sample, 2 * k)),
+            Candidate(SEGMENTS, partial(self._segments, sample, k), origin="field"),
+            *n_field * [Candidate(GUESS, partial(self._guess, frequencies, k), origin="field")],
+            *n_field * [Candidate(GUESS + twice, partial(self._guess, frequencies, 2 * k), origin="larger")],
+            Candidate(f"moments{twice}", partial(self._wide, sample, 2 * k), origin="larger"),
+            Candidate(SEGMENTS + twice, partial(self._segments, sample, 2 * k), origin="larger"),
         ]
         # As many states as there are symbols are shown by any data.
         shown = report.suggested_components if k < report.spectrum.size else None

@@ -67,10 +67,10 @@ def find_start(
     def candidates() -> Iterator[Candidate[ViewParameters]]:
         yield Candidate("the moments", lambda: moments)
         at_twice = partial(_moments_at, 2 * k, landscape, method, rng)
-        yield Candidate(f"the moments at {2 * k} components", at_twice)
-        yield Candidate(f"k-means, {2 * k} clusters", lambda: clusters(landscape, 2 * k, rng), chance=True)
+        yield Candidate(f"the moments at {2 * k} components", at_twice, origin="larger")
+        yield Candidate(f"k-means, {2 * k} clusters", lambda: clusters(landscape, 2 * k, rng), True, "larger")
         for _ in range(effort.n_field):
-            yield Candidate("k-means", lambda: clusters(landscape, k, rng), chance=True)
+            yield Candidate("k-means", lambda: clusters(landscape, k, rng), True, "field")
 
     found = search(landscape, candidates(), k, effort, rng)
     if type(source) is not ViewSource or n_samples == len(landscape.batch):  # passes elsewhere cost more than they tell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -206,14 +206,13 @@ def _candidates(
     rng: np.random.Generator,
 ) -> Iterator[Candidate[Parameters]]:
     yield Candidate("the moments", lambda: moments)
-    yield Candidate(f"the moments at {2 * k} components", lambda: _moments_at(2 * k, table, method, rng))
-    yield Candidate(f"random rows, {2 * k} of them", lambda: random_states(landscape, 2 * k, 1, rng)[0], True)
-    for state in random_states(landscape, k, effort.n_field, rng):
-        yield Candidate("random rows", partial(_same, state), chance=True)
-
-
-def _same(state: Parameters) -> Parameters:
-    return state
+    twice = 2 * k
+    yield Candidate(f"random rows, {twice} of them", lambda: random_states(landscape, twice, 1, rng)[0], True, "larger")
+    at_twice = partial(_moments_at, twice, table, method, rng)
+    yield Candidate(f"the moments at {twice} components", at_twice, origin="larger")
+    drawn = cache(partial(random_states, landscape, k, effort.n_field, rng))  # together, once any of them is asked for
+    for number in range(effort.n_field):
+        yield Candidate("random rows", lambda number=number: drawn()[number], True, "field")  # type: ignore[misc]
 
 
 def _moments_at(k: int, table: Table, method: Decomposer, rng: np.random.Generator) -> Parameters | None:

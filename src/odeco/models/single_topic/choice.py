@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,10 +64,10 @@ def search_topics(
     seeds = rng.integers(2**31 - 1, size=effort.n_field + 1)
     candidates = [] if theorem is None else [Candidate("moments", lambda: theorem)]
     candidates += [
-        Candidate("k-means++ of 2k clusters, merged", lambda: _clusters(land, 2 * k, int(seeds[0])), chance=True),
-        Candidate("documents as topics", lambda: _documents(batch, k, rng), chance=True),
+        Candidate("k-means++ of 2k clusters, merged", lambda: _clusters(land, 2 * k, int(seeds[0])), True, "larger"),
+        Candidate("documents as topics", lambda: _documents(batch, k, rng), True, "field"),
     ]
-    candidates += [Candidate("k-means++", lambda seed=int(seed): _clusters(land, k, seed), True) for seed in seeds[1:]]  # type: ignore[misc]
+    candidates += [Candidate("k-means++", partial(_clusters, land, k, int(seed)), True, "field") for seed in seeds[1:]]
     found = search(land, candidates, k, effort, rng)
     return (
         found if len(batch) < POLICY.sample else finish(found, _All(source, smoothing, land.length), POLICY.final_steps)
