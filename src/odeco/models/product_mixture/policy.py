@@ -64,10 +64,13 @@ class Policy:
 
     # Rows on which candidates are compared; of larger tables, so many spread over all of them.
     most_rows: int = 5_000
+    # Rounds of refilling the triples of a rival of more components, which is merged and refined in any case.
+    rival_refills: int = 10
     # Random starts take their first steps together, and as many as one step of so many products has room for.
     budget: int = 100_000_000
     most_random: int = 120
-    first_steps: int = 40
+    look_steps: int = 10  # after which the best third goes on
+    first_steps: int = 30
     # How much of a component that is drawn around a row is the row's own, its variances as shares of the columns', and
     # the least of its rates as a share of the column's: half and half, and away from what EM cannot come back from.
     random_shares: tuple[float, float] = (0.2, 0.8)

@@ -218,7 +218,8 @@ def _candidates(
 def _moments_at(k: int, table: Table, method: Decomposer, rng: np.random.Generator) -> Parameters | None:
     """The theorem's estimate of another number of components, from the rows of the search."""
     try:
-        start = product_start(_source(table.sample[0]), table.source.schema, k, rng, method=method)
+        rival = replace(POLICY, refills=POLICY.rival_refills)
+        start = product_start(_source(table.sample[0]), table.source.schema, k, rng, method=method, policy=rival)
     except MomentError:
         return None
     return start.parameters(table.families, POLICY.start_floor)[0]
@@ -238,9 +239,10 @@ def random_states(
     drawn = random_starts(landscape, n_drawn, k, rng)
     if n_drawn == n_states:
         return [drawn.pick(np.array([i])) for i in range(n_states)]
-    climbed = refine_products(data, drawn, max_iter=POLICY.first_steps, tol=0.0)
-    best = np.argsort(-climbed.values, kind="stable")[:n_states]
-    return [climbed.parameters.pick(best[i : i + 1]) for i in range(n_states)]
+    for n_kept, n_steps in ((max(n_states, n_drawn // 3), POLICY.look_steps), (n_states, POLICY.first_steps)):
+        climbed = refine_products(data, drawn, max_iter=n_steps, tol=0.0)
+        drawn = climbed.parameters.pick(np.argsort(-climbed.values, kind="stable")[:n_kept])
+    return [drawn.pick(np.array([i])) for i in range(n_states)]
 
 
 def random_starts(landscape: ProductLandscape, n_starts: int, k: int, rng: np.random.Generator) -> Parameters:
