@@ -12,6 +12,8 @@ from odeco.models.cards import OWN
 if TYPE_CHECKING:  # for those who read no cards; the names below are for them, too
     from odeco import completion, datasets, metrics, simulate, tensors, theory
     from odeco.decomposition import Decomposition, decompose
+    from odeco.fitting.choice.choose import choose_components
+    from odeco.fitting.choice.record import Choice
     from odeco.models.dawid_skene.estimator import DawidSkene
     from odeco.models.gaussian_mixture.estimator import GaussianMixture
     from odeco.models.hmm.categorical import CategoricalHMM
@@ -30,6 +32,8 @@ __version__ = "0.1.0.dev0"
 
 # Loaded when they are first asked for: who fits topics does not wait for what mixtures are made of.
 _NAMES = {
+    "odeco.fitting.choice.choose": ("choose_components",),
+    "odeco.fitting.choice.record": ("Choice",),
     "odeco.whitening.whitener": ("whiten", "Whitener"),
     "odeco.decomposition": ("decompose", "Decomposition"),
     "odeco.reduction": ("decompose_moments", "decompose_fourth"),
@@ -79,6 +83,8 @@ __all__ = [
     "GaussianHMM",
     "PoissonHMM",
     "ICA",
+    "choose_components",
+    "Choice",
     "save",
     "load",
     "plots",

@@ -66,15 +66,28 @@ def completion(
     A fair coin of the given seed sends every word to the half that is seen or to the half that is scored. Topics are
     mixed with `smoothing` of the uniform distribution; `alpha` is 1/k each by default.
     """
+    scores, words = completed_documents(counts, topics, alpha, smoothing=smoothing, random_state=random_state)
+    total, n_words = float(scores.sum()), float(words.sum())
+    return Completion(float(np.exp(-total / n_words)) if n_words else float("nan"), total, n_words)
+
+
+def completed_documents(
+    counts: sparse.csr_array,
+    topics: ArrayLike,
+    alpha: ArrayLike | None = None,
+    *,
+    smoothing: float = 1e-3,
+    random_state: RandomState = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same of each document: log-likelihoods (n,) of its words that are scored, and how many they are (n,)."""
     seen, scored = split_words(counts, as_generator(random_state))
     rows = np.asarray(topics, dtype=np.float64)
     k, d = rows.shape
     rows = (1 - smoothing) * rows / rows.sum(axis=1, keepdims=True) + smoothing / d
     prior = np.full(k, 1.0 / k) if alpha is None else np.asarray(alpha, dtype=np.float64)
     proportions = infer_proportions(seen, rows, prior)
-    total = float(log_likelihood(scored, rows, proportions).sum())
-    n_words = float(scored.sum())
-    return Completion(float(np.exp(-total / n_words)) if n_words else float("nan"), total, n_words)
+    words = np.asarray(scored.sum(axis=1), dtype=np.float64).ravel()
+    return log_likelihood(scored, rows, proportions), words
 
 
 def split_words(counts: sparse.csr_array, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:

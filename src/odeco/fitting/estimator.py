@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from odeco._random import as_generator
 from odeco.decomposition import Decomposer
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
+from odeco.fitting.choice.judging import Judged
 from odeco.fitting.hints import with_hints
 from odeco.fitting.rows import vector_chunks as vector_chunks
 from odeco.fitting.shown import Shown
@@ -59,6 +60,8 @@ class MomentEstimator(Shown):
     ``_check_options`` comes before all of them.
     """
 
+    _count: ClassVar[str] = "n_components"  # the argument that says how many components there are
+    _criterion: ClassVar[str] = "bic"  # what decides how many, where that is not said
     _stream_options: ClassVar[tuple[str, ...]] = ("n_components",)  # what the sums are made for
     _moments_alone: ClassVar[tuple[str | None, ...]] = (None,)  # what `refine` is where no refinement follows
     _stream: MomentStream[Any, Any]
@@ -67,6 +70,8 @@ class MomentEstimator(Shown):
     method: str
     method_options: Mapping[str, Any] | None
     random_state: Any
+    n_components_: int
+    get_params: Callable[..., dict[str, Any]]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -121,6 +126,40 @@ class MomentEstimator(Shown):
         assert found.error is not None
         raise found.error
 
+    # What a choice of the number of components asks for (`odeco.fitting.choice`).
+
+    def _narrowed(self, moments: Any, n_components: int) -> Any:
+        """The moments of fewer components as a part of those of more; None where they have to be read."""
+        return None
+
+    def _judge(self, batch: Any) -> Judged:
+        """What the fitted model says of some samples, where it has a likelihood."""
+        raise NotImplementedError
+
+    def _judges(self) -> bool:
+        """Whether it has one."""
+        return type(self)._judge is not MomentEstimator._judge
+
+    def _free_parameters(self) -> int | None:
+        """Those of the fitted model; None where its likelihood is not one of all rows."""
+        return None
+
+    def _described_components(self) -> Any:
+        """A row of numbers for each component by which two fits are compared; None: by whose samples they are."""
+        return None
+
+    def _shown_components(self) -> int | None:
+        """How many components the moments show above noise, from the report of a fit of many."""
+        return self.diagnostics_.suggested_components
+
+    def _most_components(self, source: Any) -> int | None:
+        """As many as these columns can have at all; None where nothing limits them."""
+        return None
+
+    def _most_judged(self) -> int | None:
+        """Samples of a half at most, where more would not judge better; None for all."""
+        return None
+
     def _warns(self) -> bool:
         """Whether the estimate of a stream warns: not as long as its first samples are waited for."""
         return self._stream.started
@@ -133,6 +172,9 @@ class MomentEstimator(Shown):
 
     def _fit(self, X: Any, **given: Any) -> Self:
         """`fit`, whatever comes with X."""
+        if getattr(self, self._count) == "auto":
+            return self._fit_chosen(X, given)
+        vars(self).pop("n_components_", None)
         self._check_options()
         self._forget_stream()
         source = self._open(X, **given)
@@ -142,8 +184,26 @@ class MomentEstimator(Shown):
     def _fit_rows(self, source: Any, rng: Any) -> Self:
         return self._run(source, lambda: run_passes(self._passes(source, rng), source), rng)
 
+    def _fit_chosen(self, X: Any, given: Mapping[str, Any]) -> Self:
+        """`fit` with a number of components that the data choose: that of the chosen number, and the choice."""
+        from odeco.fitting.choice.choose import fit_chosen
+
+        choice, model = fit_chosen(self, X, given)
+        self._forget_stream()
+        arguments = self.get_params(deep=False)
+        vars(self).update({name: value for name, value in vars(model).items() if name not in arguments})
+        self.n_components_ = choice.best
+        report = model.diagnostics_
+        self._finish(replace(report, details={**report.details, "choice": choice}))
+        return self
+
     def _partial_fit(self, X: Any, **given: Any) -> Self:
         """`partial_fit`, whatever comes with X."""
+        if getattr(self, self._count) == "auto":
+            raise ValueError(
+                f"{self._count}='auto' compares fits to all rows, and a stream keeps none: choose the number on a part "
+                f"of them (odeco.choose_components) and give it as {self._count}, or use fit."
+            )
         self._check_options()
         self._add_chunks(X, **given)
         return self._read_moments()

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from odeco._random import as_generator
 from odeco.families.responsibilities import posterior
+from odeco.fitting.choice.judging import Judged, judged_rows
 from odeco.fitting.estimator import MomentEstimator
 from odeco.fitting.options import check_choice as check_choice
 from odeco.fitting.options import check_enough as check_enough
@@ -56,6 +57,16 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
 
     @abstractmethod
     def _n_parameters(self) -> int: ...
+
+    def _batch_joint(self, batch: Any) -> Floats:
+        """`_log_joint` of a batch of the rows that a fit reads."""
+        return self._log_joint(batch.rows)
+
+    def _judge(self, batch: Any) -> Judged:
+        return judged_rows(self._batch_joint(batch), batch.weights)
+
+    def _free_parameters(self) -> int:
+        return self._n_parameters()
 
     # What users of scikit-learn's mixtures expect.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -144,6 +145,18 @@ class Sequences:
         return Sequences(self.values, self.codes[steps], offsets, weights)
 
     part = sample
+
+    def groups(self, n_groups: int) -> list[Sequences]:
+        """All sequences, whole, in at most so many groups of neighbours."""
+        edges = np.unique(np.linspace(0, self.n_sequences, n_groups + 1).astype(np.int64))
+        return [self._some(int(low), int(high)) for low, high in pairwise(edges)]
+
+    def _some(self, low: int, high: int) -> Sequences:
+        first, last = self.offsets[low], self.offsets[high]
+        values = self.values if self.codes is not None else self.values[first:last]
+        codes = None if self.codes is None else self.codes[first:last]
+        weights = None if self.weights is None else self.weights[low:high]
+        return Sequences(values, codes, self.offsets[low : high + 1] - first, weights)
 
     def add_to(self, sums: Any) -> Any:
         """Add all sequences to `sums`, which must be empty; one pass."""

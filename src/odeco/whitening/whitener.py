@@ -63,6 +63,10 @@ class Whitener:
         """``lambda_1 / lambda_k``."""
         return float(self.spectrum[0] / self.spectrum[self.n_components - 1])
 
+    def leading(self, n_components: int) -> Whitener:
+        """The whitener of the first directions alone."""
+        return Whitener(self.matrix[:, :n_components], self.lift[:, :n_components], self.spectrum)
+
     def whiten(self, X: Any) -> FloatArray:
         """Map rows to the whitened space: ``X @ W`` for dense or sparse ``X`` of shape (n, d)."""
         rows = X if hasattr(X, "shape") else np.asarray(X)

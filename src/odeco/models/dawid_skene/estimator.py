@@ -124,6 +124,7 @@ class DawidSkene(MixtureEstimator):
     layout_: str
 
     _stream_options = ("n_classes", "n_init")
+    _count = "n_classes"
     _moments_alone = (None, "least-squares")
 
     def __init__(
@@ -244,6 +245,12 @@ class DawidSkene(MixtureEstimator):
         if not look.label_counts.any():
             raise ValueError("sample_weight is 0 for every item that has a label: give some of them weight.")
         return look
+
+    def _narrowed(self, moments: CrowdLook, n_components: int) -> CrowdLook:
+        return moments  # of the labels: the number of classes does not matter
+
+    def _most_components(self, source: VoteSource) -> int:
+        return len(self.given_labels_)
 
     def _warns(self) -> bool:
         return False
@@ -415,6 +422,9 @@ class DawidSkene(MixtureEstimator):
 
     def _log_joint(self, clean: sparse.csr_array) -> Floats:
         return crowd_log_joint(clean, CrowdParameters(self.weights_, self.confusion_))
+
+    def _batch_joint(self, batch: VoteBatch) -> Floats:
+        return self._log_joint(batch.votes)
 
     def _n_parameters(self) -> int:
         return CrowdParameters(self.weights_, self.confusion_).n_parameters

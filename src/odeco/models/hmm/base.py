@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import check_effort
+from odeco.fitting.choice.judging import BLOCKS, Judged
 from odeco.fitting.estimator import Converging, Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.models.hmm.by_hand import settle_by_hand
@@ -126,7 +127,9 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
     def _encode(self, X: Any, lengths: ArrayLike | None, weights: ArrayLike | None, *, reset: bool) -> Sequences:
         return self._encode_joined(join_sequences(X, lengths, weights), reset=reset)
 
-    def _open(self, X: Any, lengths: ArrayLike | None, sequence_weight: Any = None, *, reset: bool = True) -> Chains:
+    def _open(
+        self, X: Any, lengths: ArrayLike | None = None, sequence_weight: Any = None, *, reset: bool = True
+    ) -> Chains:
         """Sequences in memory, or elsewhere: one pass then looks at all of them."""
         if not is_elsewhere(X):
             return self._encode(X, lengths, sequence_weight, reset=reset)
@@ -247,6 +250,22 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
         parameters = self._parameters()
         data = self._open(X, lengths, reset=False)
         return recursions_of(data).log_likelihood(parameters), len(data)
+
+    def _judge(self, batch: Sequences) -> Judged:
+        """Groups of whole sequences: cut ones would have other likelihoods."""
+        parameters = self._parameters()
+        groups = batch.groups(BLOCKS)
+        found = [ForwardBackward(group).posteriors(parameters) for group in groups]
+        completed = [best_path(group, parameters)[0] for group in groups] if batch.weights is None else None
+        return Judged(
+            np.array([value for value, _ in found]),
+            np.array([group.total_weight for group in groups]),
+            None if completed is None else np.array(completed),
+            np.vstack([shares for _, shares in found]),
+        )
+
+    def _free_parameters(self) -> int:
+        return self._parameters().n_parameters
 
     # Judging and decoding
 

@@ -21,9 +21,11 @@ from odeco.kernels.threads import single_threaded_blas
 from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
 from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Solution, solve
+from odeco.models.ica.whitening import covariance_rank
 from odeco.models.lazy import by_rows
-from odeco.moments.passes import Passes
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.moments.cumulants import SecondMoments
+from odeco.moments.passes import Passes, fill
+from odeco.sources.dense import DenseBatch, DenseSource, first_rows
 from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_array, number_block
 
@@ -117,6 +119,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     """
 
     _moments_alone = _REFINE
+    _criterion = "spectrum"
 
     def __init__(
         self,
@@ -180,6 +183,14 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _stream_moments(self, kept: None, rng: np.random.Generator) -> Problem:
         sums: StreamedChannels = self._stream.read(self._plan())
         return sums.problem(self.n_components, self.noise, self.refine is None)
+
+    def _most_components(self, source: DenseSource) -> int:
+        """The rank of the covariance."""
+        second = fill(SecondMoments(source.n_features, first_rows(source, 1024).rows.mean(axis=0)), source)
+        return covariance_rank(second.covariance, second.mean, float(np.finfo(source.dtype).eps))
+
+    def _described_components(self) -> Floats:
+        return np.asarray(self.mixing_.T)
 
     def _blas(self) -> AbstractContextManager[None]:
         """One thread where products are small: waking others costs more than they do."""

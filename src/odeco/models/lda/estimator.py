@@ -12,14 +12,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState
-from odeco.completion import completion, infer_proportions
+from odeco.completion import completed_documents, completion, infer_proportions
+from odeco.fitting.choice.judging import Judged
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
 from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import TopicEstimate, search_alpha0, topics_at
 from odeco.refinement.lda import LDARefinement, refine_lda
-from odeco.sources import Source
+from odeco.sources import Batch, Source
 from odeco.sources.arrays import ArraySource
 
 Floats = NDArray[np.float64]
@@ -82,6 +83,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     """
 
     _refinements = (*REFINEMENTS, None)
+    _criterion = "held_out"
 
     def __init__(
         self,
@@ -183,6 +185,20 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         if not found.n_words:
             raise ValueError("X has no words to score once each is seen or held out: give longer documents, or more.")
         return found.perplexity
+
+    def _judge(self, batch: Batch) -> Judged:
+        """Held-out words of documents: the likelihood of whole ones is no sum that could be taken."""
+        scores, words = completed_documents(batch.counts, self.components_, self.alpha_)
+        weights = batch.row_weights()
+        return Judged(weights * scores, weights * words)
+
+    def _described_components(self) -> Floats:
+        """Roots of the probabilities, about their mean: words that all topics share say nothing of any."""
+        roots = np.sqrt(self.components_)
+        return roots if len(roots) == 1 else roots - roots.mean(axis=0)
+
+    def _most_judged(self) -> int:
+        return POLICY.most_judged
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log probability of a held-out word, ``-log(perplexity(X))``: larger is better.

@@ -335,8 +335,11 @@ class MultiViewMixture(MixtureEstimator):
         parameters = ViewParameters(self.weights_, tuple(self.means_), tuple(self.variances_))
         return np.vstack([views_log_joint(batch.blocks, parameters, self._model) for batch in clean])
 
+    def _batch_joint(self, batch: ViewBatch) -> Floats:
+        return self._log_joint([batch])
+
     def _n_parameters(self) -> int:
-        return n_parameters(self.likelihoods_, self.view_widths_, self.n_components)
+        return n_parameters(self.likelihoods_, self.view_widths_, self.weights_.size)
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> list[Any]:
         return [self._draw_view(t, labels, rng) for t in range(len(self.means_))]

@@ -15,6 +15,7 @@ from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.families.responsibilities import posterior
 from odeco.fitting.candidates import EFFORTS, check_effort
+from odeco.fitting.choice.judging import Judged, judged_rows
 from odeco.fitting.estimator import Found
 from odeco.models.lazy import by_rows
 from odeco.models.single_topic.choice import SearchedRefinement, is_trusted, search_topics
@@ -25,6 +26,7 @@ from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.theorem import TopicEstimate, topics_at
 from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, log_joint, refine_multinomial_mixture
 from odeco.refinement.one_step import topic_step
+from odeco.sources import Batch
 
 Floats = NDArray[np.float64]
 
@@ -189,6 +191,12 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`."""
         return float(self.score_samples(X).mean())
+
+    def _judge(self, batch: Batch) -> Judged:
+        return judged_rows(log_joint(batch.counts, self.weights_, self._smoothed()), batch.weights)
+
+    def _free_parameters(self) -> int:
+        return self._n_parameters()
 
     def _n_parameters(self) -> int:
         return Mixture(self.weights_, self.components_).n_parameters

@@ -148,6 +148,12 @@ class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixF
     def _warns(self) -> bool:
         return True
 
+    def _most_components(self, source: Source) -> int:
+        return source.n_features
+
+    def _narrowed(self, moments: WordMoments, n_components: int) -> WordMoments:
+        return moments.narrowed(n_components)
+
     @abstractmethod
     def _theorem(self, moments: WordMoments, rng: np.random.Generator) -> TopicEstimate: ...
 

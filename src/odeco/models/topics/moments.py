@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,10 @@ class WordMoments:
     basis: BasisMoments
     noise: float
     word_scale: float | None = None  # as it was chosen for these passes
+
+    def narrowed(self, n_components: int) -> WordMoments:
+        """Those on the first directions alone, which are the leading ones: the moments of fewer components."""
+        return replace(self, basis=self.basis.narrowed(n_components))
 
 
 def word_passes(

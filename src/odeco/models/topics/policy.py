@@ -35,6 +35,8 @@ class Policy:
     half_length: float = 100.0
     # Documents times k^3 above which the tensor of a part of them is decomposed and finished on all.
     large_tensor: float = 2e11
+    # Documents of each half at most, while numbers of topics are compared: more would cost, and not change, the choice.
+    most_judged: int = 10_000
     # Directions of a stream's basis for each component.
     slack: int = 2
 

@@ -48,6 +48,12 @@ class BasisMoments:
     suggested_components: int | None = None
     all_triples: SymmetricTensor | None = None
 
+    def narrowed(self, n_components: int) -> BasisMoments:
+        """On the first of the directions. Their tensor of some documents has to do for all: it is a start."""
+        k, raw = n_components, self.moments
+        moments = ProjectedMoments(raw.first[:k], raw.pairs[:k, :k], raw.triples[:k, :k, :k])
+        return replace(self, whitener=self.whitener.leading(k), moments=moments, all_triples=None)
+
 
 @dataclass(frozen=True, eq=False)
 class TopicEstimate:
