@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import odeco
-from odeco.cli import compare, convert, decompose, demo, fit, moments, report, show, transform
+from odeco.cli import choose, compare, convert, decompose, demo, fit, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
 from odeco.models.cards import cards
 
@@ -20,7 +20,7 @@ class InTheOrderOfUse(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for the help."""
-        return ["demo", "fit", "show", "transform", "report", "compare", "convert", "moments", "decompose"]
+        return ["demo", "choose", "fit", "show", "transform", "report", "compare", "convert", "moments", "decompose"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, with the models that are known now."""
@@ -36,6 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(fit.app, name="fit")
+app.add_typer(choose.app, name="choose")
 app.add_typer(moments.app, name="moments")
 app.command("demo")(interruptible(demo.demo))
 app.command("show")(interruptible(show.show))

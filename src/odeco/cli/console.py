@@ -33,6 +33,7 @@ _STOPPED = "interrupted; no half-written file is left"
 
 Item = TypeVar("Item")
 Command = TypeVar("Command", bound=Callable[..., None])
+Step = Callable[[str, "int | None", "int | None"], None]
 
 
 def say(text: str) -> None:
@@ -136,7 +137,7 @@ class Stages:
         """Show that something is being done; the stage's `done` is what is said of it in the end."""
         stage, start = Stage(), perf_counter()
         if self.terminal:
-            with _bar(printable(doing)) as (stage.update, stage.describe), listening(stage.hear):
+            with _bar(printable(doing)) as (stage.update, stage.step_shown), listening(stage.hear):
                 yield stage
         else:
             yield stage
@@ -160,12 +161,16 @@ class Stage:
         self.seconds = 0.0
         self.rows = 0
         self.update: Callable[[int, int, int], None] | None = None
-        self.describe: Callable[[str], None] | None = None
+        self.step_shown: Step | None = None
+
+    def step(self, what: str, done: int | None = None, total: int | None = None) -> None:
+        """Say what is being done, or that so many of some things are, where somebody looks."""
+        if self.step_shown is not None:
+            self.step_shown(what, done, total)
 
     def hear(self, text: str, step: bool) -> None:
         """Show what a fit says of itself."""
-        if self.describe is not None:
-            self.describe(text)
+        self.step(printable(text))
 
     def watch(self, read: Callable[[], Iterable[Item]]) -> Callable[[], Iterator[Item]]:
         """Readings of batches, counted: the bar knows its end from the second reading on."""
@@ -195,8 +200,10 @@ def n_rows(batch: Any) -> int:
 
 
 @contextmanager
-def _bar(doing: str) -> Iterator[tuple[Callable[[int, int, int], None], Callable[[str], None]]]:
-    """A bar on the terminal; gives what moves it, called with (reading, rows read in it, rows known), and its words."""
+def _bar(doing: str) -> Iterator[tuple[Callable[[int, int, int], None], Step]]:
+    """A bar on the terminal; gives what moves it: by rows, called with (reading, rows read in it, rows known), or by
+    steps, called with (words, steps done, steps in all).
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -208,4 +215,7 @@ def _bar(doing: str) -> Iterator[tuple[Callable[[int, int, int], None], Callable
             what = f"{doing}: {seen:,} rows" if reading == 1 else f"{doing}: reading {reading}, {seen:,} rows"
             progress.update(task, description=what, completed=seen, total=None if reading == 1 else known)
 
-        yield update, lambda text: progress.update(task, description=f"{doing}: {printable(text)}")
+        def step(what: str, done: int | None, total: int | None) -> None:
+            progress.update(task, description=f"{doing}: {what}", completed=done, total=total)
+
+        yield update, step

@@ -13,7 +13,7 @@ import typer
 
 import odeco
 from odeco.cli.as_json import as_plain
-from odeco.cli.console import Stages
+from odeco.cli.console import Stages, say
 from odeco.cli.data import Data
 from odeco.cli.inputs import READERS, Reader, read
 from odeco.cli.model_commands import model_group, split
@@ -41,7 +41,7 @@ def fit_file(
     paths: Sequence[str],
     out: Path,
     *,
-    n_parts: int | None,
+    n_parts: int | str | range | None,
     seed: int,
     settings: dict[str, Any],
     reading: dict[str, Any],
@@ -49,16 +49,23 @@ def fit_file(
     command: str,
 ) -> Data:
     """Fit a model to files and save it, with everything that is needed to read other files in the same way."""
-    estimator, named = card.make(n_parts, seed, settings), ", ".join(paths)
+    number = "auto" if isinstance(n_parts, range) else n_parts
+    estimator, named = card.make(number, seed, settings), ", ".join(paths)
     with stages.stage(f"reading {named}") as stage:
         data = read(card.rows, paths, reading, stage)
         stage.done = f"read {named}: {described(data, READERS[card.rows])}"
-    if n_parts is not None and data.rows is not None and n_parts > data.rows:
-        raise ValueError(f"-k {n_parts} is more than the {data.rows:,} {READERS[card.rows].rows} of {named}: lower it.")
+    _check_enough(n_parts, data, f"{READERS[card.rows].rows} of {named}")
     with stages.stage(f"fitting {_counted(n_parts, card)}") as fitting:
-        estimator.set_params(**data.settings).fit(*data.watched(fitting))
+        estimator.set_params(**data.settings)
+        if isinstance(n_parts, range):
+            first, *others = data.watched(fitting)
+            estimator._fit_chosen(first, dict(zip(("lengths",), others, strict=False)), n_parts)
+        else:
+            estimator.fit(*data.watched(fitting))
         fitting.done = f"fitted {_counted(int(estimator.diagnostics_.n_components), card)}"
     stages.doubts(estimator.diagnostics_)
+    if (choice := estimator.diagnostics_.details.get("choice")) is not None and not stages.quiet:
+        say(f"chosen: {choice.best} {card.noun(choice.best)}. {choice.reason}")
     how = {
         "command": command,
         "odeco": odeco.__version__,
@@ -94,8 +101,15 @@ def described(data: Data, reader: Reader) -> str:
     return f"{data.format}, {', '.join(parts)}" if parts else data.format
 
 
-def _counted(n_parts: int | None, card: Card) -> str:
-    return card.plural if n_parts is None else f"{n_parts} {card.noun(n_parts)}"
+def _check_enough(n_parts: int | str | range | None, data: Data, rows: str) -> None:
+    """Raise where there are fewer rows than parts: known before anything is fitted."""
+    most = n_parts if isinstance(n_parts, int) else n_parts[-1] if isinstance(n_parts, range) else 0
+    if data.rows is not None and most > data.rows:
+        raise ValueError(f"-k {most} is more than the {data.rows:,} {rows}: lower it.")
+
+
+def _counted(n_parts: int | str | range | None, card: Card) -> str:
+    return f"{n_parts} {card.noun(n_parts)}" if isinstance(n_parts, int) else card.plural
 
 
 def _help(card: Card) -> str:

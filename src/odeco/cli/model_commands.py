@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,17 +13,22 @@ from typer.core import TyperGroup
 
 from odeco.cli.console import interruptible
 from odeco.cli.inputs import READERS, Reader, files_read
-from odeco.cli.options import DEBUG, QUIET, check_output, option, setting, with_parameters
+from odeco.cli.options import DEBUG, QUIET, check_output, numbers_of_parts, option, setting, with_parameters
 from odeco.fitting.card import Card
 from odeco.models.cards import cards
 
+Parameters = Callable[[Card, Reader], list[inspect.Parameter]]
 
-def model_group(run: Callable[[Card, dict[str, Any]], None], help: Callable[[Card], str]) -> type[TyperGroup]:
+
+def model_group(
+    run: Callable[[Card, dict[str, Any]], None], help: Callable[[Card], str], parameters: Parameters | None = None
+) -> type[TyperGroup]:
     """A group with a subcommand for each card; made when it is used, for cards can be registered at any time."""
+    options = parameters or _fit_parameters
 
     @cache
     def made(card: Card) -> Any:
-        command = with_parameters(lambda values: run(card, values), _parameters(card, READERS[card.rows]))
+        command = with_parameters(lambda values: run(card, values), options(card, READERS[card.rows]))
         one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
         one.command(card.name, help=help(card), short_help=card.summary)(interruptible(command))
         return typer.main.get_command(one)
@@ -45,23 +50,42 @@ def model_group(run: Callable[[Card, dict[str, Any]], None], help: Callable[[Car
 
 def split(card: Card, values: dict[str, Any]) -> tuple[list[str], dict[str, Any], dict[str, Any], Path]:
     """The values of a subcommand: files to read, options of the model, options of the reader, the file to write."""
+    paths, settings, reading = given_options(card, values)
+    return paths, settings, reading, check_output(values["out"], files_read(paths, reading), stdout=False)
+
+
+def given_options(card: Card, values: dict[str, Any]) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """The same without the file to write."""
     reader = READERS[card.rows]
     paths = [str(path) for path in (values["input"] if reader.several else [values["input"]])]
     given = {name: value for name, value in values.items() if value is not None}
     settings = {each.name: given[each.name] for each in card.options if each.name in given}
     reading = {each.name: given[each.name] for each in reader.settings if each.name in given}
-    return paths, settings, reading, check_output(values["out"], files_read(paths, reading), stdout=False)
+    return paths, settings, reading
 
 
-def _parameters(card: Card, reader: Reader) -> list[inspect.Parameter]:
-    """All options of one subcommand: the input, the number of parts, then what the model and the reader add."""
+def _fit_parameters(card: Card, reader: Reader) -> list[inspect.Parameter]:
+    found = "" if card.count_required else "; found by the model if left out"
+    number = f"Number of {card.plural}{found}; auto or 2..30: chosen from the data."
+    return model_parameters(
+        card,
+        reader,
+        [
+            option(
+                "k", str, number, "-k", required=card.count_required, parser=numbers_of_parts, metavar="NUMBER|auto"
+            ),
+            option("out", Path, "The model file to write.", "--out", "-o", required=True, metavar="FILE"),
+        ],
+    )
+
+
+def model_parameters(card: Card, reader: Reader, own: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """All options of one subcommand: the input, those of its own, then what the model and the reader add."""
     given = inspect.Parameter.POSITIONAL_OR_KEYWORD
     what = typer.Argument(metavar="INPUT..." if reader.several else "INPUT", show_default=False, help=reader.what)
-    number = f"Number of {card.plural}" + ("." if card.count_required else "; found by the model if left out.")
     return [
         inspect.Parameter("input", given, annotation=Annotated[list[str] if reader.several else str, what]),
-        option("k", int, number, "-k", required=card.count_required, min=1, metavar="NUMBER"),
-        option("out", Path, "The model file to write.", "--out", "-o", required=True, metavar="FILE"),
+        *own,
         option("seed", int, "Same seed, same result.", default=0, min=0),
         *(_in_panel(setting(each), "Options of the model") for each in card.options),
         *(_in_panel(each, "Options of the input") for each in reader.settings),

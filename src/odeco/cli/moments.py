@@ -51,6 +51,8 @@ def make_basis(card: Card, values: dict[str, Any]) -> None:
     from odeco import shared_moments
 
     inputs, settings, reading, out = split(card, values)
+    if isinstance(values["k"], (str, range)):
+        raise ValueError("-k must be a number here: sums are made for one. Find it with odeco choose.")
     stages, estimator = Stages(quiet=values["quiet"]), card.make(values["k"], values["seed"], settings)
     named = ", ".join(inputs)
     with stages.stage(f"reading {named}") as stage:

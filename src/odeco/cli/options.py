@@ -99,6 +99,23 @@ def number_or(word: str) -> Callable[[str], Any]:
     return parse
 
 
+def numbers_of_parts(text: str) -> int | str | range:
+    """How many parts: a number, "auto", or numbers to choose from, such as "2..30"."""
+    low, dots, high = text.partition("..")
+    try:
+        found = text if text == "auto" else range(int(low), int(high) + 1) if dots else int(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither a number, nor 'auto', nor numbers to choose from such as 2..30."
+        ) from None
+    if isinstance(found, range) and not found:
+        raise typer.BadParameter(f"{text!r} holds no number: write the smaller one first.")
+    least = found if isinstance(found, int) else found[0] if isinstance(found, range) else 1
+    if least < 1:
+        raise typer.BadParameter(f"{text!r} is not in the range x>=1: a model has one part at least.")
+    return found
+
+
 def share_or_count(text: str) -> float | int:
     """How common a word is: a whole number of documents, or a share of them written with a decimal point."""
     try:

@@ -22,6 +22,7 @@ EVERY: Mapping[str, str] = {
     "n_features_in_": "whole d",
     "feature_names_in_": "maybe any d",
     "n_iter_": "maybe whole",
+    "n_components_": "maybe positive-whole",  # that was chosen
     "diagnostics_": "maybe Diagnostics",
     "_sklearn_output_config": "maybe plain",  # of set_output
 }
@@ -225,7 +226,7 @@ class Card:
         """The class of the estimator."""
         return resolve(self.estimator)
 
-    def make(self, n_parts: int | None, seed: int | None, values: Mapping[str, Any]) -> Any:
+    def make(self, n_parts: int | str | None, seed: int | None, values: Mapping[str, Any]) -> Any:
         """The estimator with the options that were given on a command line; the others keep its own defaults."""
         arguments = {name: value for name, value in values.items() if value is not None}
         if arguments.get("refine") == "none":

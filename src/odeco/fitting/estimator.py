@@ -8,7 +8,7 @@ files of moments, from the sums that a stream has left.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -184,11 +184,11 @@ class MomentEstimator(Shown):
     def _fit_rows(self, source: Any, rng: Any) -> Self:
         return self._run(source, lambda: run_passes(self._passes(source, rng), source), rng)
 
-    def _fit_chosen(self, X: Any, given: Mapping[str, Any]) -> Self:
+    def _fit_chosen(self, X: Any, given: Mapping[str, Any], candidates: Iterable[int] | None = None) -> Self:
         """`fit` with a number of components that the data choose: that of the chosen number, and the choice."""
         from odeco.fitting.choice.choose import fit_chosen
 
-        choice, model = fit_chosen(self, X, given)
+        choice, model = fit_chosen(self, X, given, candidates)
         self._forget_stream()
         arguments = self.get_params(deep=False)
         vars(self).update({name: value for name, value in vars(model).items() if name not in arguments})

@@ -98,6 +98,23 @@ _REPORTS: Mapping[str, Stored] = {
     "Certificate": Stored(
         "odeco.decomposition.result:Certificate", "", shapes("residuals: float r, contraction: float r")
     ),
+    "Choice": Stored(
+        "odeco.fitting.choice.record:Choice",
+        "",
+        shapes(
+            "best: positive-whole, reason: text, plausible: list of positive-whole, "
+            "criterion: among bic icl held_out replication spectrum, table: list of Evidence"
+        ),
+    ),
+    "Evidence": Stored(
+        "odeco.fitting.choice.record:Evidence",
+        "",
+        shapes(
+            "n_components: positive-whole, eigenvalue: number, above_noise: ?flag, replication: number, "
+            "held_out: number, held_out_error: number, log_likelihood: number, n_parameters: ?whole, bic: number, "
+            "icl: number, seconds: number, note: text, blocks: float b 2"
+        ),
+    ),
     "Diagnostics": Stored(
         "odeco.diagnostics:Diagnostics",
         "",

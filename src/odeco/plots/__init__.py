@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odeco.plots.columns import profiles, view_profiles
     from odeco.plots.crowds import annotators
     from odeco.plots.documents import topic_use
+    from odeco.plots.draw_choice import plot_choice
     from odeco.plots.draw_components import plot_confusion, plot_profiles, plot_reliability, plot_samples
     from odeco.plots.draw_fit import plot_convergence, plot_spectrum
     from odeco.plots.draw_sequences import plot_emissions, plot_mixing, plot_sequence, plot_sources, plot_transitions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "draw_fit": ("plot_spectrum", "plot_convergence"),
+    "draw_choice": ("plot_choice",),
     "draw_topics": ("plot_topics", "plot_words", "plot_topic_map"),
     "draw_components": ("plot_profiles", "plot_samples", "plot_confusion", "plot_reliability"),
     "draw_sequences": ("plot_transitions", "plot_emissions", "plot_sequence", "plot_mixing", "plot_sources"),
@@ -43,6 +45,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 __all__ = [
     "plot_spectrum",
     "plot_convergence",
+    "plot_choice",
     "plot_topics",
     "plot_words",
     "plot_topic_map",

@@ -17,6 +17,7 @@ from odeco.models.cards import known_card
 from odeco.plots.fit import convergence, spectrum
 from odeco.plots.names import check_model, rows_of
 from odeco.report.charts import convergence_chart, spectrum_chart
+from odeco.report.choice import choice_table
 from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
 from odeco.report.page import Inputs, Page
@@ -133,6 +134,7 @@ def _fit_context(model: Any, fitted: Mapping[str, Any] | None) -> dict[str, Any]
         "report": model.diagnostics_,
         "verdict": model.diagnostics_.verdict,
         "findings": findings(model),
+        "choice": choice_table(model),
         "spectrum": spectrum_chart(spectrum(model)),
         "convergence": found,
         "convergence_chart": chart,

@@ -77,9 +77,11 @@ def choose_components(
     return _chosen(estimator, X, candidates, criterion, fit_options, halves=halves, every=every, watch=watch)[0]
 
 
-def fit_chosen(estimator: Any, X: Any, given: Mapping[str, Any]) -> tuple[Choice, Any]:
+def fit_chosen(
+    estimator: Any, X: Any, given: Mapping[str, Any], candidates: Iterable[int] | None = None
+) -> tuple[Choice, Any]:
     """The choice for an estimator that was asked to make it, and the fit of the best number."""
-    choice, gathering = _chosen(estimator, X, None, "auto", given, halves=False, every=False, watch=None)
+    choice, gathering = _chosen(estimator, X, candidates, "auto", given, halves=False, every=False, watch=None)
     model = gathering.models.get(choice.best)
     return choice, gathering.whole.fit(choice.best) if model is None else model
 

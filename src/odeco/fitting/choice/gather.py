@@ -139,6 +139,8 @@ class Gathering:
         if self._largest is None:
             fitted = self.models.get(self.whole.largest)
             self._largest = self.whole.theorem() if fitted is None else fitted
+        if self._largest is None and self.models:  # the moments do not determine so many: what is known of fewer
+            self._largest = self.models[max(self.models)]
         largest = self._largest
         if largest is None:
             return list(self.rows.values())

@@ -22,7 +22,7 @@ class Evidence:
     ----------
     n_components : int
     eigenvalue : float
-        Of the second moment at the largest number that was tried: the direction that this component adds.
+        The one of this number, largest first, of the second moment at the largest number that was tried.
     above_noise : bool or None
         Whether it stands out from sampling noise.
     replication : float

@@ -37,8 +37,8 @@ def decide(rows: Sequence[Evidence], criterion: str) -> Choice | None:
     if len(found.plausible) > 1:
         low, high = found.plausible[0], found.plausible[-1]
         reason += f"; the evidence does not tell {low} to {high} apart"
-    if found.best == max(row.n_components for row in rows) and len(rows) > 1:
-        reason += "; it is the largest number that was tried, so there may be more"
+    if (largest := max(row.n_components for row in rows)) in found.plausible and len(rows) > 1:
+        reason += f"; {largest} is the largest number that was tried, so there may be more"
     table = tuple(sorted(rows, key=lambda row: row.n_components))
     return Choice(found.best, f"{reason}.", found.plausible, criterion, table)
 
