@@ -319,6 +319,17 @@ def test_what_cannot_be_done_is_said(rows):
         model.partial_fit(rows)
 
 
+def test_the_data_choose_the_number(rows, tmp_path):
+    choice = odeco.choose_components(GeometricMixture(random_state=0), rows, range(1, 5))
+    assert choice.best == K
+    assert choice.evidence(K).replication > 0.9
+    assert choice.evidence(K).held_out == max(row.held_out for row in choice if row.held_out == row.held_out)
+    model = GeometricMixture("auto", random_state=0).fit(PLACES["Dask"](rows))
+    assert model.n_components_ == K
+    odeco.save(model, tmp_path / "chosen.odeco")
+    assert odeco.load(tmp_path / "chosen.odeco").diagnostics_.details["choice"].best == K
+
+
 def test_answers(rows, expected):
     shares = expected.predict_proba(rows)
     lazy = expected.predict_proba(da.from_array(rows, chunks=(1700, D)))

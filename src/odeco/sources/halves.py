@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.sources.arrays import ArraySource, join_batches
 from odeco.sources.base import Batch
 from odeco.sources.chains import ChainSource
 from odeco.sources.dense import DenseBatch, DenseSource, OutOfCoreRows
-from odeco.sources.partitions import Partitioned
+from odeco.sources.partitions import Partitioned, PartitionedCounts
 from odeco.sources.sequences import Sequences, cut_offsets
 from odeco.sources.tables import OutOfCoreTable, TableSource
 from odeco.sources.views import ViewSource
@@ -73,13 +74,15 @@ class Half:
         return np.random.default_rng([self.seed, n])
 
 
-def halves_of(source: Any, seed: int, n_parts: int = 2) -> tuple[Any, Any] | None:
+def halves_of(source: Any, seed: int, n_parts: int = 2, *, small: bool = False) -> tuple[Any, Any] | None:
     """Both halves, or two of `n_parts` parts, each a source of the same kind; None for sequences elsewhere: they
-    cannot be cut there.
+    cannot be cut there. Documents elsewhere are brought here where their parts are `small`.
     """
     if isinstance(source, ChainSource):
         return None
     first, second = (_half_of(source, index, seed, n_parts) for index in (0, 1))
+    if small and isinstance(source, PartitionedCounts):
+        first, second = (ArraySource(join_batches(half.collect()), source.batch_size) for half in (first, second))
     return first, second
 
 

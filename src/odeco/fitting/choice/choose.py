@@ -156,7 +156,8 @@ def _explored(
     halves: bool, every: bool, watch: Callable[[Evidence], None] | None,
 ) -> tuple[Choice, Gathering]:  # fmt: skip
     needed = criterion in ("held_out", "replication")
-    both = halves_of(source, _seed(estimator), _n_parts(estimator, n)) if halves or needed else None
+    small, n_parts = estimator._most_judged() is not None, _n_parts(estimator, n)
+    both = halves_of(source, _seed(estimator), n_parts, small=small) if halves or needed else None
     if needed and both is None:
         raise ValueError(f"criterion={criterion!r} needs two halves of the rows, which these cannot be cut into.")
     whole = Path(estimator, source, opened, numbers[-1])

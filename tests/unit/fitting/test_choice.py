@@ -1,0 +1,219 @@
+"""How numbers of components are compared: rules on evidence, the way over the candidates, halves, scores."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import odeco
+from odeco.fitting.choice.judging import BLOCKS, Scores, matched, standard_error
+from odeco.fitting.choice.numbers import check_candidates, explore, screen
+from odeco.fitting.choice.path import Path
+from odeco.fitting.choice.record import Evidence
+from odeco.fitting.choice.rule import decide
+from odeco.moments.passes import fill
+from odeco.sources import as_source
+from odeco.sources.dense import DenseBatch, as_dense_source
+from odeco.sources.halves import Half, halves_of
+from odeco.sources.sequences import Sequences
+from odeco.sources.tables import open_table
+
+# Rules.
+
+
+def held_out(k, mean, blocks):
+    values = np.full(BLOCKS, mean) + blocks
+    return Evidence(k, held_out=float(values.mean()), blocks=np.column_stack([values, np.ones(BLOCKS)]))
+
+
+def test_least_bic_is_best_and_what_is_near_is_plausible():
+    rows = [Evidence(k, bic=bic, icl=-bic) for k, bic in ((1, 130.0), (2, 100.0), (3, 104.0), (4, 140.0))]
+    found = decide(rows, "bic")
+    assert (found.best, found.plausible, found.is_clear) == (2, (2, 3), False)
+    assert found.reason == "BIC is least at 2 components, 4 below 3; the evidence does not tell 2 to 3 apart."
+    other = decide(rows, "icl")
+    assert (other.best, other.plausible) == (4, (4,))
+    assert "4 is the largest number that was tried" in other.reason
+
+
+def test_the_fewest_that_predict_as_well_are_best():
+    """Differences are compared on the same blocks: a large spread of all blocks does not hide a small difference."""
+    spread = 10 * np.linspace(-1, 1, BLOCKS)
+    wobble = 0.05 * np.where(np.arange(BLOCKS) % 2, 1.0, -1.0)  # its mean has a standard error of 0.009
+    rows = [held_out(2, -5.2, spread), held_out(3, -5.005, spread + wobble), held_out(4, -5.0, spread)]
+    assert decide(rows, "held_out").best == 3  # half an error behind
+    rows[1] = held_out(3, -5.013, spread + wobble)  # one and a half: plausible, not as good
+    found = decide(rows, "held_out")
+    assert (found.best, found.plausible) == (4, (4,))
+    rows[2] = held_out(4, -5.02, spread)
+    assert decide(rows, "held_out").best == 3
+
+
+def test_replication_and_spectrum():
+    rows = [Evidence(k, replication=r, above_noise=a) for k, r, a in ((2, 0.99, True), (3, 0.9, True), (4, 0.2, False))]
+    assert decide(rows, "replication").best == 3
+    assert decide(rows, "spectrum").best == 3
+    assert decide(rows, "bic") is None
+    none = decide([Evidence(k, replication=0.1 * k) for k in (1, 2)], "replication")
+    assert none.plausible == (1, 2)
+    assert none.reason.startswith("two halves agree on no number of components")
+
+
+def test_standard_error_is_that_of_a_ratio():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(50, 150, size=(2000, 40)).astype(float)
+    values = sizes * 2.0 + rng.standard_normal(sizes.shape) * np.sqrt(sizes)
+    errors = [standard_error(v, s) for v, s in zip(values, sizes, strict=True)]
+    means = values.sum(axis=1) / sizes.sum(axis=1)
+    assert np.mean(errors) == pytest.approx(means.std(), rel=0.05)  # 2,000 means tell it to 1.6 %
+    assert np.isnan(standard_error(np.ones(1), np.ones(1)))
+
+
+def test_components_are_matched_with_their_own():
+    cosines = np.array([[0.2, 0.9, 0.1], [0.8, 0.3, 0.2], [0.1, 0.2, 0.05]])
+    assert matched(cosines).tolist() == [0.9, 0.8, 0.05]
+
+
+# Candidates.
+
+
+class Landscape:
+    """A curve with a least value, looked at as fits would be."""
+
+    def __init__(self, curve):
+        self.curve, self.looks = curve, {}
+
+    def look(self, k, /, *, quick=False):
+        assert k not in self.looks or (self.looks[k] and not quick)
+        self.looks[k] = quick
+
+    def best(self):
+        return min(self.looks, key=self.curve) if self.looks else None
+
+    def seen(self, *, thoroughly=False):
+        return [k for k, quick in self.looks.items() if not (thoroughly and quick)]
+
+
+@pytest.mark.parametrize("truth", [1, 2, 7, 13, 29, 40])
+@pytest.mark.parametrize("way", [lambda c, look: explore(c, look, every=False), screen])
+def test_few_looks_find_the_best_of_many(truth, way):
+    land, candidates = Landscape(lambda k: abs(k - truth)), list(range(1, 41))
+    way(candidates, land)
+    assert land.best() == truth
+    assert len(land.looks) < 22
+    around = {truth - 1, truth, truth + 1} & set(candidates)
+    assert around <= set(land.seen(thoroughly=True))
+
+
+def test_every_and_few_candidates_are_all_looked_at():
+    for candidates, every in ((list(range(1, 41)), True), ([3, 5, 9], False)):
+        land = Landscape(lambda k: abs(k - 5))
+        explore(candidates, land, every=every)
+        assert sorted(land.seen(thoroughly=True)) == candidates
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "candidates is empty"),
+        ([0, 1], "candidates must be positive integers, got 0"),
+        ([2, 2.5], "candidates must be positive integers, got 2.5"),
+        ([True, 2], "candidates must be positive integers, got True"),
+        ([2, 3, 2], "candidates has 2 more than once"),
+        ("2..30", "candidates must be several numbers"),
+        (4, "candidates must be several numbers"),
+    ],
+)
+def test_candidates_that_are_none(given, said):
+    with pytest.raises(ValueError, match=said):
+        check_candidates(given)
+
+
+# Halves.
+
+
+def rows_of(source):
+    return np.concatenate([batch.rows for batch in source])
+
+
+def test_halves_share_no_row_and_lose_none():
+    x = np.random.default_rng(0).standard_normal((1001, 3))
+    for given in (x, lambda: iter(np.array_split(x, 7))):
+        first, second = halves_of(as_dense_source(given), 5)
+        for _ in range(2):  # the same rows at every reading
+            both = np.concatenate([rows_of(first), rows_of(second)])
+            assert abs(len(rows_of(first)) - len(rows_of(second))) <= 7
+            assert np.array_equal(both[np.lexsort(both.T)], x[np.lexsort(x.T)])
+
+
+def test_documents_stay_in_their_half_however_they_are_cut():
+    counts = sparse.csr_array(np.random.default_rng(0).poisson(0.3, (2000, 50)).astype(float))
+    whole = halves_of(as_source(counts), 1)[0]
+    pieces = halves_of(as_source([counts[:700], counts[700:]]), 1)[0]
+    joined = [sparse.vstack([batch.counts for batch in source]).toarray() for source in (whole, pieces)]
+    assert np.array_equal(*joined)
+    assert 900 < len(joined[0]) < 1100  # five standard deviations
+
+
+def test_rows_that_stand_for_many_are_divided():
+    weights = np.array([100.0, 1.0, 40.0, 3.0])
+    batch = DenseBatch(np.arange(4.0)[:, None], weights)
+    found = [Half(index, 0)(batch) for index in (0, 1)]
+    total = np.zeros(4)
+    for each in found:
+        total[each.rows[:, 0].astype(int)] += each.weights
+    assert np.array_equal(total, weights)
+    assert 20 < found[0].weights[0] < 80
+
+
+def test_halves_of_tables_keep_their_columns():
+    table = np.random.default_rng(0).integers(0, 3, (300, 4))
+    source = open_table(table, "categorical")
+    first, _ = halves_of(source, 0)
+    assert first.schema is source.schema
+
+
+@pytest.mark.parametrize("n_sequences", [1, 40])
+def test_halves_of_sequences_are_whole_ones_or_stretches(n_sequences):
+    values = np.arange(4000.0)[:, None]
+    offsets = np.linspace(0, 4000, n_sequences + 1).astype(np.int64)
+    first, second = halves_of(Sequences(values, None, offsets), 3)
+    both = np.sort(np.concatenate([first.values[:, 0], second.values[:, 0]]))
+    assert np.array_equal(both, values[:, 0])
+    assert abs(len(first) - len(second)) <= 250
+    steps = np.diff(first.values[:, 0])
+    inside = np.setdiff1d(np.arange(1, len(first)), first.offsets[1:-1]) - 1
+    assert (steps[inside] == 1).all()  # what stays together was together
+
+
+def test_parts_smaller_than_halves():
+    x = np.arange(3000.0)[:, None]
+    first, second = halves_of(as_dense_source(x), 0, 5)
+    assert len(rows_of(first)) == len(rows_of(second)) == 600
+    assert not np.intersect1d(rows_of(first), rows_of(second)).size
+
+
+# Fits on shared moments.
+
+
+def test_scores_are_those_of_the_estimator():
+    x = odeco.simulate.gaussian_mixture(500, [[0.0, 0], [5, 0]], [0.6, 0.4], random_state=0).rows
+    model = odeco.GaussianMixture(2, random_state=0).fit(x)
+    scores = fill(Scores(model), as_dense_source(x))
+    assert scores.log_likelihood.sum() == pytest.approx(500 * model.score(x))
+    assert scores.size.sum() == 500
+    weights = np.arange(500) % 3.0
+    weighted = fill(Scores(model), as_dense_source(x, sample_weight=weights))
+    assert weighted.log_likelihood.sum() == pytest.approx(weights @ model.score_samples(x))
+
+
+@pytest.mark.parametrize("kind", [odeco.LatentDirichletAllocation, odeco.SingleTopicModel])
+def test_moments_of_fewer_topics_are_a_part_of_those_of_more(kind):
+    """On as many documents as these the directions of six topics hold those of three: refined, both are the same."""
+    topics = odeco.simulate.zipf_topics(3, 60, random_state=0)
+    counts = odeco.simulate.lda_documents(3000, topics, np.full(3, 0.1), random_state=1).counts
+    alone = kind(3, refine=None, random_state=0, word_scale=0.5)
+    alone.fit(counts)
+    path = Path(alone, as_source(counts), {"n_features_in_": 60}, 6)
+    shared = path.fit(3)
+    # the same directions, 60 words being few enough for exact ones: equal up to rounding of the float32 projection
+    np.testing.assert_allclose(shared.components_, alone.components_, atol=1e-4)
