@@ -10,7 +10,7 @@ from odeco.fitting.choice.numbers import check_candidates, explore, screen
 from odeco.fitting.choice.path import Path
 from odeco.fitting.choice.record import Evidence
 from odeco.fitting.choice.rule import decide
-from odeco.moments.passes import fill
+from odeco.moments.passes import fill, run_passes
 from odeco.sources import as_source
 from odeco.sources.dense import DenseBatch, as_dense_source
 from odeco.sources.halves import Half, halves_of
@@ -217,3 +217,22 @@ def test_moments_of_fewer_topics_are_a_part_of_those_of_more(kind):
     shared = path.fit(3)
     # the same directions, 60 words being few enough for exact ones: equal up to rounding of the float32 projection
     np.testing.assert_allclose(shared.components_, alone.components_, atol=1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_moments_of_fewer_spheres_are_a_part_of_those_of_more(k):
+    rng = np.random.default_rng(0)
+    means = 3 * rng.standard_normal((4, 8))
+    x = odeco.simulate.gaussian_mixture(800, means, [0.4, 0.3, 0.2, 0.1], random_state=1).rows
+    model, source = odeco.GaussianMixture(k, random_state=0), as_dense_source(x)
+    own = run_passes(model._passes(source, rng), source)
+    more = run_passes(odeco.GaussianMixture(6)._passes(source, rng), source).narrowed(k)
+    assert (own.spheres is None) == (more.spheres is None) == (k == 1)
+    if k > 1:
+        np.testing.assert_allclose(more.spheres.third, own.spheres.third, atol=1e-10)
+        np.testing.assert_allclose(more.spheres.radial, own.spheres.radial, atol=1e-10)
+        np.testing.assert_allclose(more.rows.z, own.rows.z, atol=1e-10)
+        np.testing.assert_allclose(more.lift, own.lift, atol=1e-12)
+        np.testing.assert_allclose(more.description.directions, own.description.directions, atol=1e-12)
+    diagonal = odeco.GaussianMixture(6, "diag")
+    assert run_passes(diagonal._passes(source, rng), source).narrowed(k) is None

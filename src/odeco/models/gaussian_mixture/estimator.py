@@ -200,6 +200,9 @@ class GaussianMixture(MixtureEstimator):
     def _passes(self, source: DenseSource, rng: np.random.Generator) -> Passes[GaussianMoments]:
         return gaussian_passes(source, self._options(), rng)
 
+    def _narrowed(self, moments: GaussianMoments, n_components: int) -> GaussianMoments | None:
+        return moments.narrowed(n_components)
+
     def _stream_moments(self, kept: None, rng: np.random.Generator) -> GaussianMoments:
         return stream_moments(self._stream, self._plan(), self._options(), rng)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,20 @@ class GaussianMoments:
     views: RotatedViews | None = field(default=None, repr=False)
     description: Description | None = field(default=None, repr=False)
     rows: ProjectedRows | None = field(default=None, repr=False)
+
+    def narrowed(self, n_components: int) -> GaussianMoments | None:
+        """Those of fewer components, on the first of the directions; None where they are not a part of these."""
+        description, r = self.description, n_components - 1
+        if description is None or self.products is not None or self.views is not None:
+            return None
+        if n_components == 1:
+            return GaussianMoments(self.mean, self.variance, self.n, description=description)
+        if self.spheres is None or self.lift is None:  # fewer columns than components, of one of the numbers at least
+            return None
+        spheres = replace(self.spheres, third=self.spheres.third[:r, :r, :r], radial=self.spheres.radial[:r])
+        rows = None if self.rows is None else replace(self.rows, z=np.ascontiguousarray(self.rows.z[:, :r]))
+        described = replace(description, directions=np.ascontiguousarray(description.directions[:, :n_components]))
+        return replace(self, spheres=spheres, lift=self.lift[:, :r], description=described, rows=rows)
 
 
 def gaussian_passes(source: DenseSource, options: Options, rng: np.random.Generator) -> Passes[GaussianMoments]:
