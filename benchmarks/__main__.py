@@ -35,6 +35,7 @@ NAMES = [
     "distributed",
     "trust",
     "instant",
+    "choice",
 ]
 QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 

@@ -19,7 +19,7 @@ from odeco.cli.options import check_output, numbers_of_parts, option
 from odeco.cli.printing import print_lines
 from odeco.fitting.card import Card
 
-_CRITERIA = ("auto", "bic", "icl", "held_out", "replication", "spectrum")
+_CRITERIA = ("auto", "bic", "icl", "marginal", "held_out", "replication", "spectrum")
 _FORMATS = ("csv", "tsv", "parquet", "jsonl", "json")
 
 

@@ -32,3 +32,17 @@ def proportions(counts: Floats, smoothing: float, otherwise: Floats | float = 0.
 def log_dirichlet(rows: Floats, smoothing: float) -> float:
     """Log density of Dirichlet(1 + smoothing) priors of all rows, up to a constant."""
     return float(smoothing * np.log(np.maximum(rows, 1e-300)).sum()) if smoothing else 0.0
+
+
+def fitted_gain(counts: Floats, rows: Floats, pseudo_count: float = 0.5) -> float:
+    """Nats by which counts (k, d) are likelier under the rows fitted to them than under rows drawn by Jeffreys' prior.
+
+    The price of the rows as free parameters, integrated out. BIC is what is left of it where all counts are large: it
+    asks more of probabilities of which few samples tell, or none.
+    """
+    from scipy.special import gammaln
+
+    d, totals = counts.shape[1], counts.sum(axis=1)
+    fitted = float(np.sum(counts * np.log(np.maximum(rows, 1e-300))))
+    drawn = gammaln(d * pseudo_count) - gammaln(totals + d * pseudo_count) - d * gammaln(pseudo_count)
+    return fitted - float(np.sum(drawn) + np.sum(gammaln(counts + pseudo_count)))

@@ -144,6 +144,14 @@ class MomentEstimator(Shown):
         """Those of the fitted model; None where its likelihood is not one of all rows."""
         return None
 
+    def _parameter_price(self, size: float) -> float | None:
+        """Nats that samples of this size gain by parameters that were fitted to them; None: there is BIC's count alone.
+
+        With it the log-likelihood is one with the parameters integrated out (Cheeseman and Stutz 1996): expected
+        counts stand for the hidden ones.
+        """
+        return None
+
     def _described_components(self) -> Any:
         """A row of numbers for each component by which two fits are compared; None: by whose samples they are."""
         return None

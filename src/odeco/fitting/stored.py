@@ -103,7 +103,7 @@ _REPORTS: Mapping[str, Stored] = {
         "",
         shapes(
             "best: positive-whole, reason: text, plausible: list of positive-whole, "
-            "criterion: among bic icl held_out replication spectrum, table: list of Evidence"
+            "criterion: among bic icl marginal held_out replication spectrum, table: list of Evidence"
         ),
     ),
     "Evidence": Stored(
@@ -112,7 +112,7 @@ _REPORTS: Mapping[str, Stored] = {
         shapes(
             "n_components: positive-whole, eigenvalue: number, above_noise: ?flag, replication: number, "
             "held_out: number, held_out_error: number, log_likelihood: number, n_parameters: ?whole, bic: number, "
-            "icl: number, seconds: number, note: text, blocks: float b 2"
+            "icl: number, marginal: number, seconds: number, note: text, blocks: float b 2"
         ),
     ),
     "Diagnostics": Stored(

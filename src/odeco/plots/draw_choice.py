@@ -12,6 +12,7 @@ from odeco.plots.canvas import ACCENT, QUIET, axes, plain
 _LABELS = {
     "bic": "BIC (smaller is better)",
     "icl": "ICL (smaller is better)",
+    "marginal": "-2 log marginal likelihood (smaller is better)",
     "held_out": "held-out log-likelihood",
     "replication": "least agreement of two halves",
     "spectrum": "eigenvalue",

@@ -13,6 +13,7 @@ _HEADS = {
     "held_out": "held-out log-likelihood",
     "bic": "BIC",
     "icl": "ICL",
+    "marginal": "-2 log marginal",
     "note": "note",
 }
 

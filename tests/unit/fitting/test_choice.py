@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import odeco
+from odeco.families.simplex import fitted_gain
 from odeco.fitting.choice.judging import BLOCKS, Scores, matched, standard_error
 from odeco.fitting.choice.numbers import check_candidates, explore, screen
 from odeco.fitting.choice.path import Path
@@ -236,3 +237,17 @@ def test_moments_of_fewer_spheres_are_a_part_of_those_of_more(k):
         np.testing.assert_allclose(more.description.directions, own.description.directions, atol=1e-12)
     diagonal = odeco.GaussianMixture(6, "diag")
     assert run_passes(diagonal._passes(source, rng), source).narrowed(k) is None
+
+
+def test_the_price_of_probabilities_is_that_of_integrating_them_out():
+    """One row and two symbols: the integral of the likelihood over Jeffreys' prior, on a grid."""
+    counts = np.array([[7.0, 3.0]])
+    rows = counts / counts.sum()
+    angles = (np.arange(100_000) + 0.5) / 100_000 * np.pi / 2  # p = sin^2 of a uniform angle has Jeffreys' prior
+    p = np.sin(angles) ** 2
+    integral = np.mean(p**7 * (1 - p) ** 3)
+    expected = 7 * np.log(0.7) + 3 * np.log(0.3) - np.log(integral)
+    assert fitted_gain(counts, rows) == pytest.approx(expected, rel=1e-6)
+    never = np.hstack([counts, np.zeros((1, 5))])
+    price = fitted_gain(never, never / 10) - fitted_gain(counts, rows)
+    assert 0 < price < 0.9 * 5 * np.log(10) / 2  # symbols that never come cost less than BIC has them pay

@@ -101,13 +101,14 @@ class Gathering:
         if model._judges() and (n_parameters := model._free_parameters()) is not None:
             scores = fill(Scores(model), self.whole.source)
             total, completed, size = scores.log_likelihood.sum(), scores.completed.sum(), scores.size.sum()
-            penalty = n_parameters * float(np.log(max(size, 2.0)))
+            penalty, price = n_parameters * float(np.log(max(size, 2.0))), model._parameter_price(float(size))
             row = replace(
                 row,
                 log_likelihood=float(total),
                 n_parameters=n_parameters,
                 bic=float(penalty - 2 * total),
                 icl=float(penalty - 2 * completed),
+                marginal=float("nan") if price is None else float(2 * price - 2 * total),
             )
         return row
 

@@ -37,6 +37,9 @@ class Evidence:
         Free parameters.
     bic, icl : float
         Bayes' criterion, and the same with every row in its likeliest component: smaller is better.
+    marginal : float
+        Where a model can tell the price of its parameters better than by counting them: -2 log-likelihood with the
+        parameters integrated out (Cheeseman and Stutz 1996), on the scale of BIC.
     seconds : float
         That it took.
     note : str
@@ -53,6 +56,7 @@ class Evidence:
     n_parameters: int | None = None
     bic: float = float("nan")
     icl: float = float("nan")
+    marginal: float = float("nan")
     seconds: float = 0.0
     note: str = ""
     blocks: Floats = field(default_factory=lambda: np.zeros((0, 2)), repr=False)  # held-out sums and sizes
@@ -78,7 +82,7 @@ class Choice:
     plausible : tuple of int
         Numbers that the evidence does not tell from the best, which is among them.
     criterion : str
-        What decided: "bic", "icl", "held_out", "replication" or "spectrum".
+        What decided: "bic", "icl", "marginal", "held_out", "replication" or "spectrum".
     table : tuple of Evidence
         One for each number that was looked at, ascending.
 

@@ -17,7 +17,7 @@ _ONE_ERROR, _TWO_ERRORS = 1.0, 2.0
 # Cosine below which two halves do not agree on a component.
 REPLICATED = 0.8
 
-CRITERIA = ("auto", "bic", "icl", "held_out", "replication", "spectrum")
+CRITERIA = ("auto", "bic", "icl", "marginal", "held_out", "replication", "spectrum")
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def _spectrum(rows: Sequence[Evidence]) -> _Verdict:
 _RULES: dict[str, Callable[[Sequence[Evidence]], _Verdict]] = {
     "bic": _least("bic", "BIC"),
     "icl": _least("icl", "ICL"),
+    "marginal": _least("marginal", "-2 log marginal likelihood"),
     "held_out": _held_out,
     "replication": _replication,
     "spectrum": _spectrum,
@@ -109,6 +110,7 @@ _RULES: dict[str, Callable[[Sequence[Evidence]], _Verdict]] = {
 _KNOWN: dict[str, Callable[[Evidence], bool]] = {
     "bic": lambda row: bool(np.isfinite(row.bic)),
     "icl": lambda row: bool(np.isfinite(row.icl)),
+    "marginal": lambda row: bool(np.isfinite(row.marginal)),
     "held_out": lambda row: bool(np.isfinite(row.held_out)),
     "replication": lambda row: bool(np.isfinite(row.replication)),
     "spectrum": lambda row: row.above_noise is not None,

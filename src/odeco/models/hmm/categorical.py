@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
+from odeco.families.simplex import fitted_gain
 from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.stream import StreamPlan
 from odeco.models.hmm.base import HiddenMarkovModel
@@ -75,6 +76,8 @@ class CategoricalHMM(HiddenMarkovModel):
     n_features_in_ : int
         Columns of X: 1.
     """
+
+    _criterion = "marginal"
 
     def __init__(
         self,
@@ -141,6 +144,13 @@ class CategoricalHMM(HiddenMarkovModel):
         later symbols may be larger.
         """
         return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
+
+    def _parameter_price(self, size: float) -> float:
+        """Of emissions and transitions at the expected numbers of steps: BIC would count all steps for each."""
+        steps = size * self.get_stationary_distribution()[:, None]
+        return fitted_gain(steps * self.emissionprob_, self.emissionprob_) + fitted_gain(
+            steps * self.transmat_, self.transmat_
+        )
 
     def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
         return symbol_plan(self.n_symbols_, self.n_components)

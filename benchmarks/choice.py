@@ -1,0 +1,196 @@
+"""How many components: the number that `n_components="auto"` chooses on data drawn from every model, and on real data
+beside what halves and a peer's BIC and folds say; what the choice costs.
+
+`python -m benchmarks choice --only drawn` measures one section and keeps the others. Seconds are those of all
+processors.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import odeco
+from benchmarks import harness, provenance
+from benchmarks.choice_data import DRAWN
+from benchmarks.provenance import Result, Section
+from benchmarks.topics import CORPORA
+from benchmarks.trust_counts import MOST, problems
+from benchmarks.trust_data import counts
+from odeco.fitting.choice.rule import REPLICATED
+
+NAME = "choice"
+N_SEEDS = 14
+FIRST_SEED = 7_000  # none that a rule or a number was chosen by
+TOPICS = range(2, 31)
+NUMBERS = list(range(1, MOST + 1))
+
+
+def _drawn(quick: bool) -> list[dict[str, Any]]:
+    runs = []
+    for model, drawn in DRAWN.items():
+        for n in drawn.sizes[: 1 if quick else None]:
+            for seed in range(FIRST_SEED, FIRST_SEED + (2 if quick else N_SEEDS)):
+                runs.append({"model": model, "n": n, "seed": seed, **_one(drawn, n, seed)})
+    return runs
+
+
+def _one(drawn: Any, n: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng([seed, n])
+    k = int(rng.integers(2, 7))
+    rows, start = drawn.draw(rng, k, n), time.process_time()
+    model = drawn.make("auto").fit(rows)
+    plausible = [int(each) for each in model.diagnostics_.details["choice"].plausible]
+    seconds = time.process_time() - start
+    return {"k": k, "chosen": int(model.n_components_), "plausible": plausible, "seconds": seconds}
+
+
+def _real(quick: bool) -> list[dict[str, Any]]:
+    return [_beside(problem) for problem in problems(quick=quick)[: 2 if quick else None]]
+
+
+def _beside(problem: Any) -> dict[str, Any]:
+    """The choice, what the halves say, and what the peers have: BIC and five folds, ten starts each."""
+    options = dict(zip(("lengths",), problem.rows[1:], strict=False))
+    found = odeco.choose_components(problem.make(1), problem.rows[0], NUMBERS, **options)
+    bic, folds = _peer(problem)
+    return {
+        "model": problem.estimator,
+        "data": problem.data,
+        "n": problem.n,
+        "chosen": found.best,
+        "plausible": list(found.plausible),
+        "replicated": max((row.n_components for row in found if row.replication >= REPLICATED), default=0),
+        "held_out": max(found, key=lambda row: np.nan_to_num(row.held_out, nan=-np.inf)).n_components,
+        "bic": bic,
+        "folds": folds,
+    }
+
+
+def _peer(problem: Any) -> tuple[int | None, int | None]:
+    """The number that scikit-learn's mixture would be given, where it has the model: by BIC, and by five folds."""
+    if not problem.estimator.startswith("GaussianMixture"):
+        return None, None
+    from sklearn.mixture import GaussianMixture
+    from sklearn.model_selection import GridSearchCV, KFold
+
+    x, mixture = problem.rows[0], GaussianMixture(n_init=10, random_state=0)
+    bic = {k: mixture.set_params(n_components=k).fit(x).bic(x) for k in NUMBERS}
+    folds = GridSearchCV(mixture, {"n_components": NUMBERS}, cv=KFold(5, shuffle=True, random_state=0)).fit(x)
+    return min(bic, key=lambda k: bic[k]), int(folds.best_params_["n_components"])
+
+
+def _cost(quick: bool) -> list[dict[str, Any]]:
+    return [_cost_of(name) for name in (("sotu",) if quick else CORPORA)]
+
+
+def _cost_of(name: str) -> dict[str, Any]:
+    """Of topics: one fit of 30 of them, the choice among 2 to 30, and the choice with a look at every number."""
+    documents, model = counts(name), odeco.LatentDirichletAllocation(TOPICS[-1], random_state=0)
+    fit, _ = _seconds(lambda: model.fit(documents))
+    run: dict[str, Any] = {"data": name, "n": int(documents.shape[0]), "fit": fit}
+    for way, every in (("choice", False), ("every", True)):
+        run[way], found = _seconds(partial(odeco.choose_components, model, documents, TOPICS, every=every))
+        run[f"{way}_best"], run[f"{way}_plausible"] = found.best, list(found.plausible)
+    return run
+
+
+def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    found = call()
+    return time.process_time() - start, found
+
+
+SECTIONS: dict[str, Callable[[bool], Any]] = {"drawn": _drawn, "real": _real, "cost": _cost}
+
+
+def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
+    """All measurements, or some sections `only`."""
+
+    def alone(measure: Callable[[bool], Any]) -> Any:
+        with warnings.catch_warnings(), harness.one_thread():
+            warnings.simplefilter("ignore")
+            return measure(quick)
+
+    measurements = {name: lambda measure=measure: alone(measure) for name, measure in SECTIONS.items()}
+    packages = ["numpy", "scipy", "scikit-learn"]
+    return provenance.measure(measurements, only, packages, lambda name: ("fitting/choice", "models"), quick=quick)
+
+
+def report(result: Result) -> None:
+    """Write the tables of the page."""
+    harness.write_between(harness.ROOT / "docs" / "choosing_k.md", f"benchmark:{NAME}", docs_tables(result))
+
+
+def docs_tables(result: Result) -> str:
+    """All tables that there are results for, and where they come from."""
+    made = [table(result[name]) for name, table in TABLES.items() if name in result]
+    return "\n\n".join([*made, result.told(), result.machines()])
+
+
+def _drawn_table(runs: list[dict[str, Any]]) -> str:
+    rows = []
+    for model in dict.fromkeys(run["model"] for run in runs):
+        of_model = [run for run in runs if run["model"] == model]
+        cells = [_hits([run for run in of_model if run["n"] == n]) for n in sorted({run["n"] for run in of_model})]
+        rows.append([f"`{model}`", *cells, _share(of_model, 0), _share(of_model, 1)])
+    header = ["drawn from", "small", "middle", "large", "true k chosen", "at most one off"]
+    return harness.markdown_table(header, rows)
+
+
+def _hits(runs: list[dict[str, Any]]) -> str:
+    seconds = np.median([run["seconds"] for run in runs])
+    return f"{sum(run['chosen'] == run['k'] for run in runs)} of {len(runs)} (n = {runs[0]['n']:,}, {seconds:.2g} s)"
+
+
+def _share(runs: list[dict[str, Any]], off: int) -> str:
+    return f"{100 * np.mean([abs(run['chosen'] - run['k']) <= off for run in runs]):.1f} %"
+
+
+def _real_table(runs: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            f"`{run['model']}`",
+            run["data"],
+            f"{run['n']:,}",
+            _several(run["chosen"], run["plausible"]),
+            str(run["replicated"] or "none"),
+            str(run["held_out"]),
+            str(run["bic"] or ""),
+            str(run["folds"] or ""),
+        ]
+        for run in runs
+    ]
+    header = ["model", "data", "n", "chosen", "most that replicate", "held-out halves",
+              "scikit-learn, ten starts: BIC", "five folds"]  # fmt: skip
+    return harness.markdown_table(header, rows)
+
+
+def _several(best: int, plausible: list[int]) -> str:
+    return f"{best}" if len(plausible) < 2 else f"{best} ({plausible[0]} to {plausible[-1]})"
+
+
+def _cost_table(runs: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            run["data"],
+            f"{run['n']:,}",
+            f"{run['fit']:.1f} s",
+            f"{run['choice'] / run['fit']:.1f}x",
+            _several(run["choice_best"], run["choice_plausible"]),
+            f"{run['every'] / run['fit']:.1f}x",
+            _several(run["every_best"], run["every_plausible"]),
+        ]
+        for run in runs
+    ]
+    header = ["corpus", "documents", "one fit of 30 topics", "choice among 2 to 30", "chosen", "every number looked at",
+              "chosen then"]  # fmt: skip
+    return harness.markdown_table(header, rows)
+
+
+TABLES: dict[str, Callable[[Any], str]] = {"drawn": _drawn_table, "real": _real_table, "cost": _cost_table}
