@@ -109,7 +109,7 @@ DRAWN = {
     "LatentDirichletAllocation": Drawn("LatentDirichletAllocation", (500, 2_000, 8_000), _documents),
     "SingleTopicModel": Drawn("SingleTopicModel", (300, 1_000, 4_000), _one_topic_each),
     "GaussianMixture": Drawn("GaussianMixture", (300, 1_000, 4_000), _spheres),
-    'GaussianMixture, "full"': Drawn("GaussianMixture", (300, 1_000, 4_000), _ellipsoids, {"covariance_type": "full"}),
+    "GaussianMixture full": Drawn("GaussianMixture", (300, 1_000, 4_000), _ellipsoids, {"covariance_type": "full"}),
     "ProductMixture": Drawn("ProductMixture", (500, 1_500, 5_000), _answers, {"family": "categorical"}),
     "MultiViewMixture": Drawn("MultiViewMixture", (300, 1_000, 4_000), _views),
     "DawidSkene": Drawn("DawidSkene", (200, 600, 2_000), _votes, count="n_classes"),
