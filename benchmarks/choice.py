@@ -1,8 +1,8 @@
 """How many components: the number that `n_components="auto"` chooses on data drawn from every model, and on real data
 beside what halves and a peer's BIC and folds say; what the choice costs.
 
-`python -m benchmarks choice --only ICA` measures one section (a model that is drawn from, "real" or "cost") and keeps the
-others. Seconds are those of all processors.
+`python -m benchmarks choice --only ICA` measures one section (a model that is drawn from, "real" or "cost") and keeps
+the others. Seconds are those of all processors.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     - ``_n_parameters()``: free parameters, for the criteria.
     """
 
-    n_components: int
+    n_components: Any
     random_state: Any
     weights_: Floats
     n_features_in_: int

@@ -69,9 +69,9 @@ class DawidSkene(MixtureEstimator):
 
     Parameters
     ----------
-    n_classes : int or None
+    n_classes : int, "auto" or None
         Number of true classes; None: as many as there are different labels. Fewer is possible (a label such as
-        "unsure" that is never true), more is not.
+        "unsure" that is never true), more is not. "auto" lets the data choose it (`odeco.choose_components`).
     layout : {"auto", "wide", "long"}
         Wide: (items, annotators), NaN, None or -1 where none was given. Long: rows (item, worker, label); a pair that
         comes twice counts twice. "auto" takes DataFrames with columns named item, worker, label for long, and arrays of
@@ -129,7 +129,7 @@ class DawidSkene(MixtureEstimator):
 
     def __init__(
         self,
-        n_classes: int | None = None,
+        n_classes: int | str | None = None,
         *,
         layout: str = "auto",
         n_init: int = 5,

@@ -59,8 +59,8 @@ class GaussianMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int
-        Number of components k.
+    n_components : int or "auto"
+        Number of components k; "auto" lets the data choose it (`odeco.choose_components`).
     covariance_type : {"spherical", "tied_spherical", "diag", "full", "tied"}
         "spherical": a variance per component (Theorem 3.3). "tied_spherical": one variance for all (Theorem 3.2).
         "diag": a variance per component and column, as a product mixture (section 3.3.1). "full", "tied": these two
@@ -123,7 +123,7 @@ class GaussianMixture(MixtureEstimator):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         covariance_type: str = "spherical",
         *,
         method: str = "auto",

@@ -68,7 +68,7 @@ class ConvergenceMonitor:
 class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ignore[misc]
     """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
 
-    n_components: int
+    n_components: Any
     refine: str | None
     effort: str
     method: str

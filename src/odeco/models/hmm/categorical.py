@@ -36,8 +36,8 @@ class CategoricalHMM(HiddenMarkovModel):
 
     Parameters
     ----------
-    n_components : int
-        Number of states k.
+    n_components : int or "auto"
+        Number of states k; "auto" lets the data choose it (`odeco.choose_components`).
     n_features : int, optional
         Size d of the alphabet; the largest symbol seen plus one by default, at most 10,000 or ten for each step.
     refine : {"auto", "baum-welch", None}
@@ -81,7 +81,7 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         *,
         n_features: int | None = None,
         refine: str | None = "auto",

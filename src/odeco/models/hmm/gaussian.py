@@ -33,8 +33,8 @@ class GaussianHMM(FeatureHMM):
 
     Parameters
     ----------
-    n_components : int
-        Number of states k.
+    n_components : int or "auto"
+        Number of states k; "auto" lets the data choose it (`odeco.choose_components`).
     covariance_type : {"spherical", "diag", "full", "tied"}
         One variance for each state; one for each state and column; a matrix for each state; one matrix for all.
     covars_prior : float
@@ -102,7 +102,7 @@ class GaussianHMM(FeatureHMM):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         covariance_type: str = "diag",
         covars_prior: float = 1e-2,

@@ -30,8 +30,8 @@ class PoissonHMM(FeatureHMM):
 
     Parameters
     ----------
-    n_components : int
-        Number of states k.
+    n_components : int or "auto"
+        Number of states k; "auto" lets the data choose it (`odeco.choose_components`).
     refine : {"auto", "baum-welch"} or None
         "auto" is Baum-Welch from the best of several starts, which `diagnostics_` names. None keeps the paper's pure
         estimate: Proposition 3.4, negative probabilities put on the simplex; `MomentError` where the data do not
@@ -81,7 +81,7 @@ class PoissonHMM(FeatureHMM):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         refine: str | None = "auto",
         effort: str = "auto",

@@ -45,8 +45,8 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     Parameters
     ----------
-    n_components : int or None
-        Number of sources k; None takes the rank of the data.
+    n_components : int, "auto" or None
+        Number of sources k; None takes the rank of the data, "auto" the number that stands out from noise.
     noise : {"auto", "isotropic", "general"}
         "isotropic": equal variance in all channels; it is estimated from the d - k smallest eigenvalues and taken out,
         so it needs d > k. "general": any covariance, also none. "auto": isotropic where those eigenvalues are equal
@@ -118,12 +118,13 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     [1.0, -1.0]
     """
 
+    n_components: Any
     _moments_alone = _REFINE
     _criterion = "spectrum"
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         noise: str = "auto",
         method: str = "auto",

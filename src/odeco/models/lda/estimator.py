@@ -37,8 +37,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
 
     Parameters
     ----------
-    n_components : int
-        Number of topics k.
+    n_components : int or "auto"
+        Number of topics k; "auto" lets the data choose it (`odeco.choose_components`).
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters: small for documents of few topics. "auto" takes the value at which the third
         moment is closest to the form of Theorem 3.5; it costs no further pass over the data. Where the moments do not
@@ -87,7 +87,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | str = 10,
         *,
         alpha0: float | str = "auto",
         refine: str | None = "auto",

@@ -46,8 +46,8 @@ class MultiViewMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int
-        k.
+    n_components : int or "auto"
+        k; "auto" lets the data choose it (`odeco.choose_components`).
     likelihood : "auto", str, or a list with one for each view
         What is assumed of a view given the component, columns independent of each other: "gaussian" (a mean and a
         variance for every column and component), "bernoulli", "poisson", "multinomial" (rows of counts given their
@@ -95,7 +95,7 @@ class MultiViewMixture(MixtureEstimator):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         likelihood: str | Sequence[str] = "auto",
         refine: str | None = "auto",

@@ -63,8 +63,8 @@ class ProductMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int
-        Number of components (classes) k.
+    n_components : int or "auto"
+        Number of components (classes) k; "auto" lets the data choose it (`odeco.choose_components`).
     family : str, sequence of str, or dict
         "gaussian", "bernoulli", "categorical", "poisson" for all columns, one per column, or those of some columns by
         name, ``{"age": "gaussian"}``; the others are guessed, as "auto" guesses all: labels and
@@ -129,7 +129,7 @@ class ProductMixture(MixtureEstimator):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         family: str | Sequence[str] | Mapping[str, str] = "auto",
         method: str = "auto",

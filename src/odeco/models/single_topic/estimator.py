@@ -36,8 +36,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int
-        Number of topics k.
+    n_components : int or "auto"
+        Number of topics k; "auto" lets the data choose it (`odeco.choose_components`).
     refine : {"auto", "em", "one-step", None}
         What polishes the moment estimate: "auto" and "em" run EM to convergence, "one-step" takes one scoring step,
         None keeps the paper's pure estimate.
@@ -80,7 +80,7 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | str = 10,
         *,
         refine: str | None = "auto",
         effort: str = "auto",

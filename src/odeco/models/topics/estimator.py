@@ -41,7 +41,7 @@ class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixF
 
     _stream_options = ("n_components", "word_scale", "basis_size", "document_weights")
     _refinements: tuple[str | None, ...]  # what `refine` may be
-    n_components: int
+    n_components: Any
     refine: str | None
     method: str
     method_options: Mapping[str, Any] | None
