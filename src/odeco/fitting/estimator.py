@@ -140,7 +140,7 @@ class MomentEstimator(Shown):
         """Whether it has one."""
         return type(self)._judge is not MomentEstimator._judge
 
-    def _free_parameters(self) -> int | None:
+    def _n_parameters(self) -> int | None:
         """Those of the fitted model; None where its likelihood is not one of all rows."""
         return None
 

@@ -65,9 +65,6 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     def _judge(self, batch: Any) -> Judged:
         return judged_rows(self._batch_joint(batch), batch.weights)
 
-    def _free_parameters(self) -> int:
-        return self._n_parameters()
-
     # What users of scikit-learn's mixtures expect.
 
     @by_rows("shares")

@@ -98,7 +98,7 @@ class Gathering:
         else:
             self._quick.discard(k)
             self.models[k] = model
-        if model._judges() and (n_parameters := model._free_parameters()) is not None:
+        if model._judges() and (n_parameters := model._n_parameters()) is not None:
             scores = fill(Scores(model), self.whole.source)
             total, completed, size = scores.log_likelihood.sum(), scores.completed.sum(), scores.size.sum()
             penalty, price = n_parameters * float(np.log(max(size, 2.0))), model._parameter_price(float(size))

@@ -264,7 +264,7 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
             np.vstack([shares for _, shares in found]),
         )
 
-    def _free_parameters(self) -> int:
+    def _n_parameters(self) -> int:
         return self._parameters().n_parameters
 
     # Judging and decoding

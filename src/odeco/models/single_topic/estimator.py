@@ -195,9 +195,6 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def _judge(self, batch: Batch) -> Judged:
         return judged_rows(log_joint(batch.counts, self.weights_, self._smoothed()), batch.weights)
 
-    def _free_parameters(self) -> int:
-        return self._n_parameters()
-
     def _n_parameters(self) -> int:
         return Mixture(self.weights_, self.components_).n_parameters
 
