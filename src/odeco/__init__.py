@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for those who read no cards; the names below are for them, 
     from odeco.models.single_topic.estimator import SingleTopicModel
     from odeco.persistence import load, save
     from odeco.reduction import decompose_fourth, decompose_moments
+    from odeco.uncertainty import Intervals, intervals
     from odeco.whitening.whitener import Whitener, whiten
 
 __version__ = "0.1.0.dev0"
@@ -38,6 +39,7 @@ _NAMES = {
     "odeco.decomposition": ("decompose", "Decomposition"),
     "odeco.reduction": ("decompose_moments", "decompose_fourth"),
     "odeco.persistence": ("save", "load"),
+    "odeco.uncertainty": ("intervals", "Intervals"),
 }
 _ON_DEMAND = {card.class_name: card.estimator for card in OWN}
 _ON_DEMAND |= {name: f"{module}:{name}" for module, names in _NAMES.items() for name in names}
@@ -85,6 +87,8 @@ __all__ = [
     "ICA",
     "choose_components",
     "Choice",
+    "intervals",
+    "Intervals",
     "save",
     "load",
     "plots",

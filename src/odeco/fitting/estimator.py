@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from odeco.decomposition import Decomposer
 from odeco.diagnostics import Diagnostics, warn_all
 from odeco.exceptions import MomentError
 from odeco.fitting.choice.judging import Judged
+from odeco.fitting.free import Free
 from odeco.fitting.hints import with_hints
 from odeco.fitting.rows import vector_chunks as vector_chunks
 from odeco.fitting.shown import Shown
@@ -166,6 +168,29 @@ class MomentEstimator(Shown):
 
     def _most_judged(self) -> int | None:
         """Samples of a half at most, where more would not judge better; None for all."""
+        return None
+
+    # What intervals ask for (`odeco.uncertainty`).
+
+    _signed: ClassVar[tuple[str, ...]] = ()  # learned attributes whose components may be turned by their sign
+
+    def _ranges(self) -> dict[str, Any]:
+        """Bounds of learned numbers (`odeco.fitting.free`) where the card's words do not tell them."""
+        return {}
+
+    def _free_parameters(self) -> list[Free] | None:
+        """The parameters whose likelihood a refinement maximises; None where there is none, or nobody has said."""
+        return None
+
+    def _moved(self, values: Mapping[str, Any]) -> Self:
+        """The fitted model with other values of free parameters, and all learned attributes that follow from them."""
+        moved = copy(self)
+        for name, value in values.items():
+            setattr(moved, name, value)
+        return moved
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        """A copy refined on other data from where this fit ended, components in the same order; None: fit anew."""
         return None
 
     def _warns(self) -> bool:

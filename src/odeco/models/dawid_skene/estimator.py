@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from odeco.families.counts import CATEGORICAL
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
+from odeco.fitting.free import FINER, Free
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
 from odeco.models.dawid_skene.moments import (
@@ -413,6 +415,31 @@ class DawidSkene(MixtureEstimator):
         check_number("smoothing", self.smoothing)
         if self.smoothing == 0:
             raise ValueError("smoothing must be positive: without it one label makes a worker certain.")
+
+    # What intervals ask for.
+
+    def _free_parameters(self) -> list[Free]:
+        workers = np.repeat(np.arange(len(self.confusion_))[:, None], self.confusion_.shape[2], axis=1)
+        return [
+            Free("weights_", "simplex", self.weights_),
+            Free("confusion_", "simplex", self.confusion_, axis=1, columns=workers),
+        ]
+
+    def _trials(self, X: Any, given: Mapping[str, Any]) -> dict[str, Floats]:
+        """Labels that each annotator gave to items of each class, (W, k, 1)."""
+        votes = self._clean(X)
+        by_worker = np.asarray(votes.toarray()).reshape(votes.shape[0], len(self.annotators_), -1).sum(axis=2)
+        return {"confusion_": (by_worker.T @ self.predict_proba(X))[:, :, None]}
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        votes, weights = self._clean(X), given.get("sample_weight")
+        batch = VoteBatch(votes, np.ones(votes.shape[0]) if weights is None else weights)
+        start = CrowdParameters(self.weights_, self.confusion_)
+        tol = float(self.tol) / FINER
+        done = refine_crowd([batch], [start], smoothing=self.smoothing, max_iter=int(self.max_iter), tol=tol)
+        again = copy(self)
+        again.weights_, again.confusion_ = done[0].parameters.weights, done[0].parameters.confusion
+        return again
 
     # What the shell of the mixtures asks for.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from odeco.diagnostics import Diagnostics, without_moments
 from odeco.families.gaussian import COVARIANCES
 from odeco.fitting.candidates import check_effort
 from odeco.fitting.estimator import Found, vector_chunks
+from odeco.fitting.free import Free, covariance_ranges
 from odeco.fitting.stream import StreamPlan
 from odeco.models.gaussian_mixture.passes import (
     SPHERICAL,
@@ -24,7 +26,7 @@ from odeco.models.gaussian_mixture.passes import (
     gaussian_plan,
     stream_moments,
 )
-from odeco.models.gaussian_mixture.refine import Refined, describe, refine
+from odeco.models.gaussian_mixture.refine import Refined, climbed, describe, refine
 from odeco.models.gaussian_mixture.theorem import Start, estimate, indifferent, stream_advice
 from odeco.models.mixture_base import (
     MixtureEstimator,
@@ -273,6 +275,31 @@ class GaussianMixture(MixtureEstimator):
             StoppingRule(int(self.max_iter), float(self.tol)),
             float(self.variance_floor),
         )
+
+    # What intervals ask for.
+
+    def _ranges(self) -> dict[str, Any]:
+        matrix = self.covariance_type in ("full", "tied")
+        return {"covariances_": covariance_ranges(self.covariances_, is_matrix=matrix)}
+
+    def _free_parameters(self) -> list[Free]:
+        kind, values = self.covariance_type, np.asarray(self.covariances_, dtype=np.float64)
+        axis = None if kind in ("tied", "tied_spherical") else 0
+        variances = np.diagonal(values, axis1=-2, axis2=-1) if kind in ("full", "tied") else values
+        scale = np.sqrt(variances)[:, None] if kind == "spherical" else np.sqrt(variances)
+        columns = np.arange(self.means_.shape[1]) if kind == "diag" else None
+        return [
+            Free("weights_", "simplex", self.weights_),
+            Free("means_", "real", self.means_, scale=scale, columns=columns),
+            Free("covariances_", "covariance" if kind in ("full", "tied") else "positive", values, axis, None, columns),
+        ]
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        again = copy(self)
+        parameters = GaussianParameters(self.weights_, self.means_, self.covariances_, self.covariance_type)
+        found = climbed(again._open(X, **given), parameters, self._options())
+        again.weights_, again.means_, again.covariances_ = found.weights, found.means, found.covariances
+        return again
 
     # What the shell of the mixtures asks for.
 

@@ -14,11 +14,14 @@ from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
 from odeco.fitting.candidates import DEAD, finish, said_of
 from odeco.fitting.candidates import Found as Searched
+from odeco.fitting.free import FINER
 from odeco.models.gaussian_mixture.choice import Sample, is_trusted, sample_size, search_start, trial_size
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, GaussianMoments, Options, gaussian_passes
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.gaussian_mixture.theorem import Start, estimate, lifted
-from odeco.moments.passes import run_passes
+from odeco.moments.cumulants import SecondMoments
+from odeco.moments.passes import fill, run_passes
+from odeco.moments.vectors import ColumnMoments
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
     Points,
@@ -150,6 +153,22 @@ class Problem:
         fits = description.n * (description.dimension + 2) * dtype.itemsize <= POLICY.kept_bytes
         kept = self.kept.setdefault(dtype.name, {}) if fits else None
         return Points(self.source, description.mean, dtype, description.dimension, kept=kept)
+
+
+def climbed(source: DenseSource, begin: GaussianParameters, options: Options) -> GaussianParameters:
+    """EM on other rows from where a fit ended, and nothing else."""
+    origin = begin.weights @ begin.means
+    columns = fill(ColumnMoments(source.n_features, origin), source)
+    total = None
+    if begin.covariance_type == "tied":
+        second = fill(SecondMoments(source.n_features, origin), source)
+        offset = second.mean - origin
+        total = second.covariance + np.outer(offset, offset)
+    scales = np.full(1, columns.variances.mean()) if begin.covariance_type in SPHERICAL else columns.variances
+    points = Points(source, origin, np.dtype(np.float64), source.n_features)
+    rule = replace(options.rule, tol=options.rule.tol / FINER)
+    limits: dict[str, Any] = {"scales": scales, "floor": options.floor, "total": total}
+    return refine_gaussian_mixture(points, begin.shifted(-origin), rule, **limits).parameters.shifted(origin)
 
 
 def _is_trusted(problem: Problem, start: Start) -> bool:

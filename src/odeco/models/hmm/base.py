@@ -19,6 +19,7 @@ from odeco.diagnostics import Diagnostics, without_moments
 from odeco.fitting.candidates import check_effort
 from odeco.fitting.choice.judging import BLOCKS, Judged
 from odeco.fitting.estimator import Converging, Found, MomentEstimator
+from odeco.fitting.free import FINER, Free
 from odeco.fitting.options import check_choice, check_integer, check_number
 from odeco.models.hmm.by_hand import settle_by_hand
 from odeco.models.hmm.chain_theorem import Estimate, Parameters, stationary_distribution
@@ -266,6 +267,44 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
 
     def _n_parameters(self) -> int:
         return self._parameters().n_parameters
+
+    # What intervals ask for
+
+    @abstractmethod
+    def _free_emission(self) -> list[Free]:
+        """The free parameters of the emissions, by the names of their attributes."""
+
+    def _free_parameters(self) -> list[Free]:
+        chain = [Free("startprob_", "simplex", self.startprob_), Free("transmat_", "simplex", self.transmat_)]
+        return [*chain, *self._free_emission()]
+
+    def _step_log_likelihoods(self, data: Sequences) -> Floats:
+        """Log probability of each step's observation given those before it, times the weight of its sequence, (n,)."""
+        parameters = self._parameters()
+        filtered = ForwardBackward(data).filtered(parameters)[1]
+        expected = np.empty_like(filtered)
+        expected[1:] = filtered[:-1] @ parameters.transmat
+        expected[data.offsets[:-1]] = parameters.startprob
+        rows, scales = parameters.emission.likelihood(data.values)
+        if data.codes is not None:
+            rows, scales = rows[data.codes], scales[data.codes]
+        found = np.log(np.einsum("tk,tk->t", expected, rows)) + scales
+        weights = data.step_weights(0, len(data))
+        return np.asarray(found * weights if weights.size else found)
+
+    def _trials(self, X: Any, given: Mapping[str, Any]) -> dict[str, Floats]:
+        """The start is seen once in each sequence."""
+        return {"startprob_": np.full(self.n_components, float(len(X)))}
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        data = self._encode(X, None, given.get("sequence_weight"), reset=False)
+        done = baum_welch(
+            data, self._parameters(), smoothing=self._chain_smoothing(), max_iter=self.max_iter, tol=self.tol / FINER
+        )
+        again = copy(self)
+        again.startprob_, again.transmat_ = done.state.startprob, done.state.transmat
+        again._set_emission(done.state.emission)
+        return again
 
     # Judging and decoding
 

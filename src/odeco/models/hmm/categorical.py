@@ -13,6 +13,7 @@ from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.families.simplex import fitted_gain
 from odeco.fitting.estimator import Found, MomentEstimator
+from odeco.fitting.free import Free
 from odeco.fitting.stream import StreamPlan
 from odeco.models.hmm.base import HiddenMarkovModel
 from odeco.models.hmm.chain_theorem import Estimate
@@ -218,6 +219,9 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _set_emission(self, emission: CategoricalEmission) -> None:
         self.emissionprob_ = emission.probabilities
+
+    def _free_emission(self) -> list[Free]:
+        return [Free("emissionprob_", "simplex", self.emissionprob_)]
 
     def _expected_observation(self, states: Floats) -> Floats:
         return np.asarray(states @ self.emissionprob_)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from odeco._random import RandomState
 from odeco.exceptions import MomentError
 from odeco.families.gaussian import floored
+from odeco.fitting.free import Free, covariance_ranges
 from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
@@ -243,6 +244,15 @@ class GaussianHMM(FeatureHMM):
 
     def _set_emission(self, emission: GaussianEmission) -> None:
         self.means_, self.covars_ = emission.means, emission.covars
+
+    def _ranges(self) -> dict[str, Any]:
+        return {"covars_": covariance_ranges(self.covars_, is_matrix=self._correlated())}
+
+    def _free_emission(self) -> list[Free]:
+        values = np.asarray(self.covars_, dtype=np.float64)
+        scale = np.sqrt(np.diagonal(self.covariance_matrices(), axis1=1, axis2=2))
+        kind, axis = "covariance" if self._correlated() else "positive", None if self.covariance_type == "tied" else 0
+        return [Free("means_", "real", self.means_, scale=scale), Free("covars_", kind, values, axis)]
 
     def _expected_observation(self, states: Floats) -> Floats:
         return states @ self.means_

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from odeco._random import RandomState
 from odeco.exceptions import MomentError
+from odeco.fitting.free import Free
 from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
@@ -183,6 +184,9 @@ class PoissonHMM(FeatureHMM):
 
     def _set_emission(self, emission: PoissonEmission) -> None:
         self.lambdas_ = emission.rates
+
+    def _free_emission(self) -> list[Free]:
+        return [Free("lambdas_", "positive", self.lambdas_)]
 
     def _expected_observation(self, states: Floats) -> Floats:
         return states @ self.lambdas_

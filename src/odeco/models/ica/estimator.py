@@ -121,6 +121,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     n_components: Any
     _moments_alone = _REFINE
     _criterion = "spectrum"
+    _signed = ("mixing_", "components_", "sinr_components_")
 
     def __init__(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.completion import completed_documents, completion, infer_proportions
 from odeco.fitting.choice.judging import Judged
+from odeco.fitting.free import POSITIVE
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
 from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import TopicEstimate, search_alpha0, topics_at
 from odeco.refinement.lda import LDARefinement, refine_lda
-from odeco.sources import Batch, Source
+from odeco.sources import Batch, Source, as_source
 from odeco.sources.arrays import ArraySource
 
 Floats = NDArray[np.float64]
@@ -144,6 +146,9 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         alpha = None
         if estimate is not None and estimate.details.get("alpha0_identified", True):
             alpha = estimate.weights * estimate.alpha0
+        return self._swept(source, topics, alpha, rng)
+
+    def _swept(self, source: Source, topics: Floats, alpha: Floats | None, rng: np.random.Generator) -> LDARefinement:
         return refine_lda(
             source.whole() if isinstance(source, ArraySource) else source,
             topics,
@@ -164,6 +169,15 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         elif estimate is not None:
             self.components_, self.alpha_ = estimate.topics, estimate.weights * estimate.alpha0
             self.alpha0_, self.eta_, self.n_iter_ = estimate.alpha0, self.eta, 0
+
+    def _ranges(self) -> dict[str, Any]:
+        return {"alpha0_": POSITIVE}
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        refined = self._swept(as_source(X, **given), self.components_, self.alpha_, rng)
+        again = copy(self)
+        again.components_, again.alpha_, again.alpha0_ = refined.topics, refined.alpha, float(refined.alpha.sum())
+        return again
 
     def _steps_taken(self) -> str:
         return f"{self.n_iter_} sweeps of {REFINEMENTS[str(self.refine)]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from odeco.families.gaussian import DIAGONAL
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
+from odeco.fitting.free import FINER, POSITIVE, REAL, SHARE, Free
 from odeco.fitting.options import check_choice, check_enough, check_integer, check_number
 from odeco.fitting.stream import StreamPlan
 from odeco.models.mixture_base import MixtureEstimator
@@ -319,6 +321,47 @@ class MultiViewMixture(MixtureEstimator):
         check_integer("basis_size", self.basis_size)
         check_number("tol", self.tol)
         check_number("smoothing", self.smoothing)
+
+    # What intervals ask for.
+
+    def _ranges(self) -> dict[str, Any]:
+        bounds = {"bernoulli": SHARE, "gaussian": REAL}
+        return {"means_": [bounds.get(likelihood, POSITIVE) for likelihood in self.likelihoods_]}
+
+    def _free_parameters(self) -> list[Free] | None:
+        """None where views are words: how many of them a row has is no part of its likelihood."""
+        if "multinomial" in self.likelihoods_:
+            return None
+        kinds = {"bernoulli": "share", "gaussian": "real", "poisson": "positive"}
+        found, first = [Free("weights_", "simplex", self.weights_)], 0
+        for t, (mean, variance) in enumerate(zip(self.means_, self.variances_, strict=True)):
+            columns = first + np.arange(mean.shape[1])
+            scale = None if variance is None else np.sqrt(variance)
+            found.append(Free(f"mean {t}", kinds[self.likelihoods_[t]], mean, scale=scale, columns=columns))
+            if variance is not None:
+                found.append(Free(f"variance {t}", "positive", variance, columns=columns))
+            first += mean.shape[1]
+        return found
+
+    def _moved(self, values: Mapping[str, Any]) -> Self:
+        moved = copy(self)
+        moved.means_, moved.variances_ = list(self.means_), list(self.variances_)
+        for name, value in values.items():
+            if name == "weights_":
+                moved.weights_ = value
+            else:
+                what, t = name.split()
+                (moved.means_ if what == "mean" else moved.variances_)[int(t)] = value
+        return moved
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        source = as_view_source(X, given.get("sample_weight"))
+        start = ViewParameters(self.weights_, tuple(self.means_), tuple(self.variances_))
+        tol = float(self.tol) / FINER
+        done = refine_views(lambda: source, start, self._model, max_iter=int(self.max_iter), tol=tol).parameters
+        again = copy(self)
+        again.weights_, again.means_, again.variances_ = done.weights, list(done.means), list(done.variances)
+        return again
 
     # What the shell of the mixtures asks for.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from odeco.families.gaussian import DIAGONAL
 from odeco.families.responsibilities import posterior
 from odeco.fitting.candidates import check_effort
 from odeco.fitting.estimator import Found
+from odeco.fitting.free import FINER, POSITIVE, REAL, SHARE, Free
 from odeco.fitting.stream import StreamPlan
 from odeco.models.mixture_base import (
     Labels,
@@ -44,7 +46,7 @@ from odeco.models.product_mixture.views import PartedMoments, parted_passes
 from odeco.moments.passes import Passes, run_passes
 from odeco.refinement.one_step import product_step
 from odeco.refinement.product_mixture import Parameters, log_joint, refine_products
-from odeco.sources.dense import first_rows
+from odeco.sources.dense import DenseBatch, first_rows
 from odeco.sources.partitions import is_elsewhere
 from odeco.sources.rows import TableChunk
 from odeco.sources.tables import Schema, TableSource
@@ -300,12 +302,61 @@ class ProductMixture(MixtureEstimator):
     def _learn(self, schema: Schema, done: RefinedProducts) -> None:
         order = np.argsort(-done.parameters.weights[0], kind="stable")
         families, table = done.families, done.parameters.table[order]
-        self._schema, self._families, self._table = schema, families, table
+        self._schema, self._families = schema, families
         self.weights_, self.families_ = done.parameters.weights[0][order], schema.families
-        self.means_, self.variances_ = families.column_moments(table)
-        self.probabilities_ = families.category_tables(table)
+        self._take_table(table)
         self.categories_ = [np.array(schema.columns[j].categories) for j in families.categorical]
         self.n_iter_, self.converged_, self.lower_bound_ = done.n_iter, done.converged, done.log_likelihood
+
+    # What intervals ask for.
+
+    def _ranges(self) -> dict[str, Any]:
+        bounds = {"bernoulli": SHARE, "gaussian": REAL}
+        return {"means_": np.array([bounds.get(family, POSITIVE) for family in self.families_])}
+
+    def _free_parameters(self) -> list[Free]:
+        families, table = self._families, self._table
+        bernoulli, _, counts, numbers, squares = families.spans
+        deviations = np.sqrt(table[:, squares])
+        parts = zip(families.categorical, families.category_tables(table), strict=True)
+        return [
+            Free("weights_", "simplex", self.weights_),
+            Free("bernoulli", "share", table[:, bernoulli], columns=families.bernoulli),
+            *(Free(f"categories {j}", "simplex", part, columns=np.full(part.shape[1], j)) for j, part in parts),
+            Free("counts", "positive", table[:, counts], columns=families.poisson),
+            Free("numbers", "real", table[:, numbers], scale=deviations, columns=families.gaussian),
+            Free("squares", "positive", table[:, squares], columns=families.gaussian),
+        ]
+
+    def _moved(self, values: Mapping[str, Any]) -> Self:
+        moved, families, table = copy(self), self._families, self._table.copy()
+        spans = dict(zip(("bernoulli", "", "counts", "numbers", "squares"), families.spans, strict=True))
+        for name, value in values.items():
+            if name == "weights_":
+                moved.weights_ = value
+            elif name in spans:
+                table[:, spans[name]] = value
+            else:
+                place = int(np.flatnonzero(families.categorical == int(name.split()[1]))[0])
+                first = families.spans[1].start + families.blocks[place]
+                table[:, first : first + families.sizes[place]] = value
+        return moved._take_table(table)
+
+    def _take_table(self, table: Floats) -> Self:
+        self._table, families = table, self._families
+        self.means_, self.variances_ = families.column_moments(table)
+        self.probabilities_ = families.category_tables(table)
+        return self
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        again = copy(self)
+        values = self._schema.read(check_matrix(again, X, reset=False))
+        source = joined(self._schema, DenseBatch(values, given.get("sample_weight")))
+        start = Parameters(self.weights_[None], self._table)
+        tol = float(self.tol) / FINER
+        done = refine_products(Table.of(source, self._families).data, start, max_iter=int(self.max_iter), tol=tol)
+        again.weights_ = done.parameters.weights[0]
+        return again._take_table(done.parameters.table)
 
     # What `MixtureEstimator` asks for.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from odeco.families.responsibilities import posterior
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.choice.judging import Judged, judged_rows
 from odeco.fitting.estimator import Found
+from odeco.fitting.free import FINER, Free
 from odeco.models.lazy import by_rows
 from odeco.models.single_topic.choice import SearchedRefinement, is_trusted, search_topics
 from odeco.models.single_topic.policy import POLICY
@@ -26,7 +28,7 @@ from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.theorem import TopicEstimate, topics_at
 from odeco.refinement.multinomial_mixture import Mixture, MixtureRefinement, log_joint, refine_multinomial_mixture
 from odeco.refinement.one_step import topic_step
-from odeco.sources import Batch
+from odeco.sources import Batch, as_source
 
 Floats = NDArray[np.float64]
 
@@ -160,6 +162,29 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def _keep(self, weights: Floats, topics: Floats, n_iter: int) -> None:
         order = np.argsort(-weights, kind="stable")
         self.weights_, self.components_, self.n_iter_ = weights[order], topics[order], n_iter
+
+    def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
+        source = as_source(X, **given)
+        done = refine_multinomial_mixture(
+            source,
+            self.weights_,
+            self.components_,
+            smoothing=self.smoothing,
+            max_iter=self.max_iter,
+            tol=self.tol / FINER,
+        )
+        again = copy(self)
+        again.weights_, again.components_ = done.weights, done.topics
+        return again
+
+    def _free_parameters(self) -> list[Free]:
+        return [Free("weights_", "simplex", self.weights_), Free("components_", "simplex", self.components_)]
+
+    def _clean(self, X: Any) -> Any:
+        return self._counts(X).counts
+
+    def _log_joint(self, clean: Any) -> Floats:
+        return log_joint(clean, self.weights_, self.components_)
 
     def _joint(self, X: Any) -> Floats:
         return log_joint(self._counts(X).counts, self.weights_, self._smoothed())

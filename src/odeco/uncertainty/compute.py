@@ -1,0 +1,250 @@
+"""`odeco.intervals`: which way goes with a model, and one result whatever the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm, t
+from sklearn.utils.validation import check_is_fitted
+
+from odeco._random import RandomState, as_generator
+from odeco.fitting.card import Card
+from odeco.fitting.options import check_choice, check_integer
+from odeco.kernels.threads import single_threaded_blas
+from odeco.models.cards import known_card
+from odeco.shared_moments import read_moments
+from odeco.uncertainty.bounds import Errors, bounded, together
+from odeco.uncertainty.likelihood import MOST_COORDINATES, default_trials, likelihood_errors, n_coordinates
+from odeco.uncertainty.matching import Matcher
+from odeco.uncertainty.parameters import Learned, learned_arrays
+from odeco.uncertainty.replicates import collected, parts_of, recombined, refitted, replicate_errors
+from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
+from odeco.uncertainty.result import Intervals
+from odeco.uncertainty.units import Units, units_of
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+METHODS = ("auto", "sandwich", "information", "replicates")
+_REPLICATES = 100
+# Blocks that sums are kept for, at most; a tenth of them at least, or an error is mostly chance.
+_BLOCKS = 100
+_FEWEST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A fitted model, what of it gets intervals, and how."""
+
+    model: Any
+    card: Card
+    arrays: list[Learned] = field(repr=False)
+    n_replicates: int
+    rng: np.random.Generator = field(repr=False)
+    progress: Progress | None = None
+
+
+def intervals(
+    model: Any,
+    X: Any,
+    *,
+    level: float = 0.95,
+    method: str = "auto",
+    n_replicates: int | None = None,
+    lengths: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+    progress: Progress | None = None,
+) -> Intervals:
+    """Intervals of everything that a fitted model has learned, and how well each component replicates.
+
+    Parameters
+    ----------
+    model : a fitted estimator of odeco, or of your own
+    X : the data of the fit, or files of moments
+        Rows as `fit` takes them, in memory or in batches that can be read again. A list of moments files (paths), or of
+        models with moments (`odeco.shared_moments`), one for each block of the data, at least ten: then no data are
+        read, and the intervals are those of the moment estimate.
+    level : float
+        Between 0 and 1.
+    method : {"auto", "sandwich", "information", "replicates"}
+        "sandwich": of a maximum of the likelihood, from its curvature and the scores of the rows; right even where rows
+        do not follow the model. "information": from the curvature alone. "replicates": rows drawn again, or blocks of
+        sums weighted, and the whole estimator run on them. "auto": the sandwich where a likelihood was maximised, else
+        replicates: from blocks of sums for ``refine=None`` and after `partial_fit`, from rows for LDA and ICA.
+    n_replicates : int or None
+        100 by default.
+    lengths : of the sequences of a hidden Markov model, as in its `fit`
+        Sequences are drawn whole where there are 100 or more, else in blocks of steps.
+    sample_weight : (n,) array, optional
+        As in the fit; for hidden Markov models, one for each sequence.
+    random_state : int, Generator, RandomState or None
+    progress : function, optional
+        Called with the number of replicates done and of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import odeco
+    >>> rng = np.random.default_rng(0)
+    >>> centres = np.array([[0.0, 0, 0, 0], [4, 0, 0, 0], [0, 4, 0, 0]])
+    >>> x = centres[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])] + rng.standard_normal((3000, 4))
+    >>> mixture = odeco.GaussianMixture(3, random_state=0).fit(x)
+    >>> found = odeco.intervals(mixture, x, random_state=0)
+    >>> found.low["weights_"].round(2).tolist(), found.high["weights_"].round(2).tolist()
+    ([0.47, 0.28, 0.18], [0.51, 0.31, 0.21])
+    >>> bool(found.replicated.all())
+    True
+    """
+    card = known_card(model)
+    _check(level, method, n_replicates)
+    check_is_fitted(model, [name for name in card.learned if not name.startswith("_")], all_or_any=any)
+    rng = as_generator(random_state)
+    task = Task(model, card, learned_arrays(model, card), n_replicates or _REPLICATES, rng, progress)
+    with single_threaded_blas():
+        if _are_moments(X):
+            return _of_moments(task, _read_parts(X, model), level)
+        return _of_rows(task, X, lengths, sample_weight, method, level)
+
+
+def _check(level: float, method: str, n_replicates: int | None) -> None:
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}.")
+    check_choice("method", method, METHODS)
+    if n_replicates is not None:
+        check_integer("n_replicates", n_replicates)
+        if n_replicates < _FEWEST:
+            raise ValueError(f"n_replicates must be at least {_FEWEST}, got {n_replicates}: fewer tell no error.")
+
+
+def _are_moments(X: Any) -> bool:
+    """Whether X are files or models with moments."""
+    return (
+        isinstance(X, (list, tuple))
+        and len(X) > 0
+        and all(isinstance(part, (str, os.PathLike)) or hasattr(part, "_stream") for part in X)
+    )
+
+
+def _read_parts(X: Sequence[Any], model: Any) -> list[Any]:
+    parts = [part if hasattr(part, "_stream") else read_moments(part)[0] for part in X]
+    for place, part in enumerate(parts, start=1):
+        if type(part) is not type(model):
+            raise ValueError(
+                f"part {place} holds moments of {type(part).__name__}, and the model is a {type(model).__name__}: give "
+                "moments of the same model."
+            )
+        part._stream.settle(part._plan())
+    if len(parts) < _FEWEST:
+        raise ValueError(
+            f"X has {len(parts)} parts, and intervals from moments need {_FEWEST} or more: make a file of moments for "
+            "each of more blocks of the data (odeco moments add), or give the data."
+        )
+    return parts
+
+
+def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level: float) -> Intervals:
+    model = task.model
+    units = units_of(task.card, model, X, lengths, weights)
+    if units.n < _FEWEST:
+        what = "blocks of steps" if units.kind == "sequences" else "rows"
+        raise ValueError(f"X has {units.n} {what}, and intervals need {_FEWEST} or more: give more data.")
+    if hasattr(model, "layout_"):  # units of a crowd are wide rows
+        task = _with_model(task, _wide(model))
+        model = task.model
+    claims(model, units.take(np.arange(min(units.n, _FEWEST)))[0])  # says at once where the columns are others
+    frees = model._free_parameters()
+    if model.refine in model._moments_alone or hasattr(model, "_stream"):
+        frees = None
+    if method in ("sandwich", "information") and frees is None:
+        raise ValueError(
+            f"method={method!r} needs a maximised likelihood, and {type(model).__name__} with refine={model.refine!r} "
+            "has none: use method='replicates'."
+        )
+    if method == "auto":
+        method = "replicates" if frees is None or n_coordinates(frees) > MOST_COORDINATES else "sandwich"
+    if method == "replicates":
+        if model.refine is None or hasattr(model, "_stream"):
+            n_blocks = min(_BLOCKS, units.n)
+            return _of_moments(task, parts_of(model, units, n_blocks, task.rng), level, units)
+        return _of_refits(task, units, level)
+    errors, name, _ = likelihood_errors(model, task.arrays, units, task.card.rows, method)
+    quantile = float(norm.ppf((1 + level) / 2))
+    return _result(task, errors, quantile, level, name, replication_of_rows(model, units, task.rng), 0)
+
+
+def _of_refits(task: Task, units: Units, level: float) -> Intervals:
+    models = refitted(task.model, units, task.n_replicates, task.rng)
+    found = collected(Matcher(task.model, task.arrays), models, task.n_replicates, task.progress)
+    errors = replicate_errors(task.model, task.arrays, found, _trials(task.model, units), units.n)
+    if units.uncut is not None:
+        errors = [_binomial(each, len(units.uncut)) if each.learned.name == "startprob_" else each for each in errors]
+    quantile = float(t.ppf((1 + level) / 2, min(len(found), units.n) - 1))
+    replication = replication_of_rows(task.model, units, task.rng)
+    return _result(task, errors, quantile, level, "replicates", replication, len(found))
+
+
+def _binomial(errors: Errors, n: int) -> Errors:
+    """Of shares that were counted n times: blocks cut from a sequence say nothing of how it started."""
+    values = errors.values
+    return Errors.of(errors.learned, values, np.sqrt(values * (1 - values) / n), np.asarray(float(n)))
+
+
+def _of_moments(task: Task, parts: Sequence[Any], level: float, units: Units | None = None) -> Intervals:
+    models = recombined(parts, task.n_replicates, task.rng)
+    found = collected(Matcher(task.model, task.arrays), models, task.n_replicates, task.progress)
+    n = float(sum(part._stream.n for part in parts))
+    k = len(found[0][0]) if found[0][0].ndim else 1
+    weights = getattr(task.model, "weights_", np.full(k, 1 / k))
+    trials = lambda learned, values: default_trials(learned, values, n * np.asarray(weights))  # noqa: E731
+    errors = replicate_errors(task.model, task.arrays, found, trials, len(parts))
+    quantile = float(t.ppf((1 + level) / 2, min(len(found), len(parts)) - 1))
+    if units is None:
+        replication = replication_of_sums(task.model, task.arrays, parts, task.rng)
+    else:
+        replication = replication_of_rows(task.model, units, task.rng)
+    return _result(task, errors, quantile, level, "block sums", replication, len(found))
+
+
+def _trials(model: Any, units: Units) -> Callable[[Learned, Floats], Floats]:
+    X = units.whole[0]
+    shares = claims(model, X)
+    totals = shares.sum(axis=0) if (shares >= 0).all() else np.full(shares.shape[1], len(shares) / shares.shape[1])
+    return lambda learned, values: default_trials(learned, values, totals)
+
+
+def _result(
+    task: Task, errors: list[Errors], quantile: float, level: float, method: str, replication: Floats, n_replicates: int
+) -> Intervals:
+    found = [(each.learned, each.values, *bounded(each, quantile, (1 - level) / 2)) for each in errors]
+    value, standard, low, high = (together([(each[0], each[place]) for each in found]) for place in range(1, 5))
+    return Intervals(
+        value=value,
+        low=low,
+        high=high,
+        standard_error=standard,
+        replication=replication,
+        level=float(level),
+        method=method,
+        n_replicates=n_replicates,
+        component=task.card.part,
+        axes={each.learned.name: each.learned.axes for each in errors},
+    )
+
+
+def _wide(model: Any) -> Any:
+    """A crowd model that reads wide rows whose annotators are numbered."""
+    wide = copy(model)
+    wide.layout, wide.layout_, wide.annotators_ = "wide", "wide", np.arange(len(model.annotators_))
+    wide.n_classes = len(model.weights_)
+    return wide
+
+
+def _with_model(task: Task, model: Any) -> Task:
+    return Task(model, task.card, task.arrays, task.n_replicates, task.rng, task.progress)

@@ -1,0 +1,167 @@
+"""Errors of a maximum of the likelihood: information and scores, carried over to the learned attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.fitting.free import Entry, Free
+from odeco.uncertainty.bounds import Errors
+from odeco.uncertainty.parameters import Learned
+from odeco.uncertainty.scores import Information, mixture_information, unit_information
+from odeco.uncertainty.units import SEQUENCES, Units
+
+Floats = NDArray[np.float64]
+
+# Coordinates at most: their information is a matrix of p x p, and costs n p^2.
+MOST_COORDINATES = 1500
+# Numbers held for a block of rows.
+_CELLS = 4_000_000
+# Information of a logarithm is the number of observations that tell of it: with less than this it is at its bound.
+_TOLD = 0.5
+_STEP = 1e-4  # of derivatives of attributes, which are smooth and of the size of their coordinates
+# Steps of a chain whose scores are added up, so that what neighbours have in common counts; enough blocks must be left.
+_TOGETHER, _BLOCKS_EACH = 50, 10
+
+
+def n_coordinates(frees: list[Free]) -> int:
+    """How many, those of simplexes that follow from the others included."""
+    return sum(free.values.size for free in frees)
+
+
+def likelihood_errors(
+    model: Any, arrays: list[Learned], units: Units, rows: str, method: str
+) -> tuple[list[Errors], str, int]:
+    """Errors of all arrays, how they were found, and the number of independent units."""
+    frees: list[Free] = model._free_parameters()
+    chain = rows in SEQUENCES
+    information = (_chain if chain else _mixture)(model, frees, units, method)
+    kept = _determined(information)
+    covariance, name = _covariance(information, kept, method)
+    trials = model._trials(*units.whole) if hasattr(model, "_trials") else {}
+    totals = _totals(model, units)
+    found = []
+    slopes = _slopes(model, arrays, [information.coordinates[c] for c in kept])
+    for learned, slope in zip(arrays, slopes, strict=True):
+        values = learned.of(model)
+        variances = np.einsum("ap,pq,aq->a", slope, covariance, slope)
+        standard = np.sqrt(np.maximum(variances, 0)).reshape(values.shape)
+        n = trials.get(learned.name, default_trials(learned, values, totals))
+        found.append(Errors.of(learned, values, standard, n))
+    return found, name, information.n_units
+
+
+def default_trials(learned: Learned, values: Floats, totals: Floats) -> Floats:
+    """Observations that the shares of an array were counted in: those of each component, or all for the weights."""
+    if values.ndim == 1 or not learned.axes:
+        return np.full(values.shape, totals.sum())
+    return np.broadcast_to(
+        np.expand_dims(totals, [axis for axis in range(values.ndim) if axis != learned.axes[0]]), values.shape
+    )
+
+
+def _totals(model: Any, units: Units) -> Floats:
+    """How many observations each component has."""
+    X, given = units.whole
+    shares = model.predict_proba(X)
+    weights = given.get("sample_weight")
+    return np.asarray(shares.sum(axis=0) if weights is None else weights @ shares)
+
+
+def _mixture(model: Any, frees: list[Free], units: Units, method: str) -> Information:
+    clean = model._clean(units.whole[0])
+    n_own = max(sum(int(np.prod(free.own_shape)) for free in frees), 1)
+    size = max(_CELLS // (n_own * len(model.weights_)), 1)
+    blocks = list(_blocks(clean, units.weights, size))
+    return mixture_information(model, frees, blocks, observed=method != "outer products")
+
+
+def _blocks(clean: Any, weights: Floats | None, size: int) -> Iterator[tuple[Any, Floats | None]]:
+    """Parts of clean rows, and their weights."""
+    if isinstance(clean, (list, tuple)) or not hasattr(clean, "shape"):  # batches of views
+        first = 0
+        for batch in clean:
+            yield [batch], None if weights is None else weights[first : first + len(batch)]
+            first += len(batch)
+        return
+    for low in range(0, clean.shape[0], size):
+        yield clean[low : low + size], None if weights is None else weights[low : low + size]
+
+
+def _chain(model: Any, frees: list[Free], units: Units, method: str) -> Information:
+    X, given = units.whole
+    data = model._encode(X, None, given.get("sequence_weight"), reset=False)
+    length = max(1, min(_TOGETHER, len(data) // (_BLOCKS_EACH * n_coordinates(frees))))
+    starts = np.arange(0, len(data), length)
+
+    def contributions(moved: Any) -> Floats:
+        return np.add.reduceat(moved._step_log_likelihoods(data), starts)
+
+    return unit_information(model._moved, frees, contributions, observed=method != "outer products")
+
+
+def _determined(information: Information) -> list[int]:
+    """Coordinates that are free: not the largest entry of a simplex, nor what is at a bound."""
+    told = np.diagonal(information.outer)
+    return [
+        c
+        for c, (entry, component) in enumerate(information.coordinates)
+        if not _follows(entry, component) and (entry.free.kind in ("real", "covariance") or told[c] > _TOLD)
+    ]
+
+
+def _follows(entry: Entry, component: int | None) -> bool:
+    """Whether an entry of a simplex follows from the others: the largest does."""
+    free = entry.free
+    if free.kind != "simplex":
+        return False
+    if free.values.ndim == 1:
+        return component == int(np.argmax(free.values))
+    whole = list(entry.place)
+    if free.axis is not None:
+        whole.insert(free.axis, component or 0)
+    return whole[-1] == int(np.argmax(free.values[tuple(whole[:-1])]))
+
+
+def _covariance(information: Information, kept: list[int], method: str) -> tuple[Floats, str]:
+    """Of the coordinates that are free."""
+    outer = information.outer[np.ix_(kept, kept)]
+    if information.observed is None or not kept:
+        return _inverse(outer), "outer products"
+    observed = information.observed[np.ix_(kept, kept)]
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(outer), 1e-300))
+    if np.linalg.eigvalsh(observed * np.outer(scale, scale))[0] <= 1e-8:  # no maximum in all directions
+        return _inverse(outer), "outer products"
+    inverse = _inverse(observed)
+    return (inverse, "information") if method == "information" else (inverse @ outer @ inverse, "sandwich")
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse, of numbers of whatever units; directions of which nothing is known are left out."""
+    if not matrix.size:
+        return matrix
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    inverse = np.linalg.pinv(matrix * np.outer(scale, scale), rcond=1e-10, hermitian=True)
+    return np.asarray(inverse * np.outer(scale, scale))
+
+
+def _slopes(model: Any, arrays: list[Learned], coordinates: list[tuple[Entry, int | None]]) -> list[Floats]:
+    """Derivatives (numbers, coordinates) of every array."""
+    columns: list[list[Floats]] = [[] for _ in arrays]
+    for entry, component in coordinates:
+        up, down = (_stepped(model, entry, component, step) for step in (_STEP, -_STEP))
+        for place, learned in enumerate(arrays):
+            columns[place].append(((learned.of(up) - learned.of(down)) / (2 * _STEP)).ravel())
+    return [
+        np.array(found).T if found else np.zeros((learned.of(model).size, 0))
+        for learned, found in zip(arrays, columns, strict=True)
+    ]
+
+
+def _stepped(model: Any, entry: Entry, component: int | None, step: float) -> Any:
+    free = entry.free
+    alone = step if component is None else step * (np.arange(free.values.shape[free.axis or 0]) == component)
+    return model._moved({free.name: free.moved(entry.place, alone)})

@@ -1,0 +1,98 @@
+"""What `odeco.intervals` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Arrays = Mapping[str, Any]
+
+# A component that agrees with those of half the data less than this was not found again: half-way between components
+# drawn from a model and those that it has too many of (`python -m benchmarks intervals`).
+REPLICATED = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals of everything that a model has learned.
+
+    Attributes
+    ----------
+    value, low, high, standard_error : mapping from attribute to array
+        Like the attribute, a list of arrays where that is one. Shares and positive numbers have intervals that stay within their bounds.
+    replication : (k,)
+        How well each component comes back from either half of the data, between 0 and 1.
+    level : float
+        The share of intervals that hold the truth, of data that follow the model.
+    method : {"sandwich", "information", "outer products", "replicates", "block sums"}
+        How the errors were found; see `odeco.intervals`.
+    n_replicates : int
+        0 where no replicates were needed.
+    component : str
+        What a component is called.
+    """
+
+    value: Arrays = field(repr=False)
+    low: Arrays = field(repr=False)
+    high: Arrays = field(repr=False)
+    standard_error: Arrays = field(repr=False)
+    replication: Floats
+    level: float
+    method: str
+    n_replicates: int = 0
+    component: str = "component"
+    axes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def replicated(self) -> NDArray[np.bool_]:
+        """Whether each component came back from halves of the data."""
+        return np.asarray(self.replication >= REPLICATED)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One record for each number: attribute, item of a list, place, component, value, error, bounds."""
+        for name, place, value in _arrays(self.value):
+            low, high, error = (_at(each[name], place) for each in (self.low, self.high, self.standard_error))
+            axes = self.axes.get(name, ())
+            for index in np.ndindex(*np.shape(value)):
+                yield {
+                    "attribute": name,
+                    "item": place,
+                    "index": index,
+                    self.component: index[axes[0]] if axes else None,
+                    "value": float(np.asarray(value)[index]),
+                    "standard_error": float(np.asarray(error)[index]),
+                    "low": float(np.asarray(low)[index]),
+                    "high": float(np.asarray(high)[index]),
+                }
+
+    def to_frame(self) -> Any:
+        """One row for each number, as a pandas DataFrame: the table of estimates and standard errors."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows()))
+
+    def __str__(self) -> str:
+        names = ", ".join(self.value)
+        how = f"{self.method}, {self.n_replicates} of them" if self.n_replicates else self.method
+        text = f"{self.level:.0%} intervals of {names} ({how})"
+        lost = np.flatnonzero(~self.replicated).tolist()
+        if not lost:
+            return f"{text}; every {self.component} replicates"
+        return f"{text}; not replicated: {self.component} {', '.join(map(str, lost))}"
+
+
+def _arrays(values: Arrays) -> Iterator[tuple[str, int | None, Any]]:
+    for name, value in values.items():
+        if isinstance(value, list):
+            yield from ((name, place, item) for place, item in enumerate(value) if item is not None)
+        else:
+            yield name, None, value
+
+
+def _at(value: Any, place: int | None) -> Any:
+    return value if place is None else value[place]
