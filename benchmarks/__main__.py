@@ -36,6 +36,7 @@ NAMES = [
     "trust",
     "instant",
     "choice",
+    "intervals",
 ]
 QUICK = ["overview", "curves", "scaling"]  # what `all --quick` runs: three minutes on two cores
 

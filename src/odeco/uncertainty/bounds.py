@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Errors of one array: standard errors as they are and on the scale of the intervals, and the observations that
-    its shares were counted in.
+    """Errors of one array: standard errors as they are and on the scale of the intervals, the observations that its
+    shares were counted in, and how far the middle of the intervals is from the values.
     """
 
     learned: Learned
@@ -26,18 +26,23 @@ class Errors:
     standard: Floats = field(repr=False)
     scaled: Floats = field(repr=False)
     trials: Floats = field(repr=False)
+    shift: Floats | float = field(default=0.0, repr=False)
 
     @classmethod
-    def of(cls, learned: Learned, values: Floats, standard: Floats, trials: Floats) -> Errors:
-        """By the delta method."""
-        scaled = standard * slope(values, learned.ranges)
-        return cls(learned, values, standard, scaled, np.broadcast_to(trials, values.shape))
+    def of(
+        cls, learned: Learned, values: Floats, standard: Floats, trials: Floats, change: Floats | float = 0.0
+    ) -> Errors:
+        """By the delta method; `change` leads from the values to the maximum, and counts for one error at most."""
+        slopes = slope(values, learned.ranges)
+        scaled, shift = standard * slopes, change * slopes
+        trials = np.broadcast_to(trials, values.shape)
+        return cls(learned, values, standard, scaled, trials, np.clip(shift, -scaled, scaled))
 
 
 def bounded(errors: Errors, quantile: float, tail: float) -> tuple[Floats, Floats, Floats]:
     """Standard errors, lower and upper ends."""
     values, ranges, trials = errors.values, errors.learned.ranges, np.maximum(errors.trials, 1.0)
-    middle = forward(values, ranges)
+    middle = forward(values, ranges) + errors.shift
     low = backward(middle - quantile * errors.scaled, ranges)
     high = backward(middle + quantile * errors.scaled, ranges)
     # Shares of which less than half an observation tells: none of n were seen, and (1 - share)^n is the chance of that.

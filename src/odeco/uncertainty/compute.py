@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,16 @@ class Task:
     n_replicates: int
     rng: np.random.Generator = field(repr=False)
     progress: Progress | None = None
+    halves: bool = True
+
+    def replication(self, units: Units) -> Floats:
+        """How well components come back from halves of the units, where that was asked for."""
+        return replication_of_rows(self.model, units, self.rng) if self.halves else self.unknown()
+
+    def unknown(self) -> Floats:
+        """Nothing, for each component."""
+        sizes = {learned.of(self.model).shape[learned.axes[0]] for learned in self.arrays if learned.axes}
+        return np.full(sizes.pop(), np.nan)
 
 
 def intervals(
@@ -59,6 +69,7 @@ def intervals(
     n_replicates: int | None = None,
     lengths: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    replication: bool = True,
     random_state: RandomState = None,
     progress: Progress | None = None,
 ) -> Intervals:
@@ -84,6 +95,8 @@ def intervals(
         Sequences are drawn whole where there are 100 or more, else in blocks of steps.
     sample_weight : (n,) array, optional
         As in the fit; for hidden Markov models, one for each sequence.
+    replication : bool
+        Whether halves of the data are fitted, four times, to see which components come back; NaN otherwise.
     random_state : int, Generator, RandomState or None
     progress : function, optional
         Called with the number of replicates done and of all.
@@ -106,7 +119,7 @@ def intervals(
     _check(level, method, n_replicates)
     check_is_fitted(model, [name for name in card.learned if not name.startswith("_")], all_or_any=any)
     rng = as_generator(random_state)
-    task = Task(model, card, learned_arrays(model, card), n_replicates or _REPLICATES, rng, progress)
+    task = Task(model, card, learned_arrays(model, card), n_replicates or _REPLICATES, rng, progress, replication)
     with single_threaded_blas():
         if _are_moments(X):
             return _of_moments(task, _read_parts(X, model), level)
@@ -176,18 +189,25 @@ def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level:
         return _of_refits(task, units, level)
     errors, name, _ = likelihood_errors(model, task.arrays, units, task.card.rows, method)
     quantile = float(norm.ppf((1 + level) / 2))
-    return _result(task, errors, quantile, level, name, replication_of_rows(model, units, task.rng), 0)
+    return _result(task, errors, quantile, level, name, task.replication(units), 0)
 
 
 def _of_refits(task: Task, units: Units, level: float) -> Intervals:
-    models = refitted(task.model, units, task.n_replicates, task.rng)
-    found = collected(Matcher(task.model, task.arrays), models, task.n_replicates, task.progress)
-    errors = replicate_errors(task.model, task.arrays, found, _trials(task.model, units), units.n)
+    n_replicates = units.n if units.kind == "blocks" else task.n_replicates
+    models = refitted(task.model, units, n_replicates, task.rng)
+    found = collected(Matcher(task.model, task.arrays), models, n_replicates, task.progress)
+    left_out = (units.n - 1) / np.sqrt(units.n)  # of the jackknife
+    factor = left_out if units.kind == "blocks" else _drawn(units.n)
+    errors = replicate_errors(task.model, task.arrays, found, _trials(task.model, units), factor)
     if units.uncut is not None:
         errors = [_binomial(each, len(units.uncut)) if each.learned.name == "startprob_" else each for each in errors]
     quantile = float(t.ppf((1 + level) / 2, min(len(found), units.n) - 1))
-    replication = replication_of_rows(task.model, units, task.rng)
-    return _result(task, errors, quantile, level, "replicates", replication, len(found))
+    return _result(task, errors, quantile, level, "replicates", task.replication(units), len(found))
+
+
+def _drawn(n: int) -> float:
+    """n units drawn again differ among themselves by a little less than n new ones."""
+    return float(np.sqrt(n / (n - 1)))
 
 
 def _binomial(errors: Errors, n: int) -> Errors:
@@ -203,12 +223,12 @@ def _of_moments(task: Task, parts: Sequence[Any], level: float, units: Units | N
     k = len(found[0][0]) if found[0][0].ndim else 1
     weights = getattr(task.model, "weights_", np.full(k, 1 / k))
     trials = lambda learned, values: default_trials(learned, values, n * np.asarray(weights))  # noqa: E731
-    errors = replicate_errors(task.model, task.arrays, found, trials, len(parts))
+    errors = replicate_errors(task.model, task.arrays, found, trials, _drawn(len(parts)))
     quantile = float(t.ppf((1 + level) / 2, min(len(found), len(parts)) - 1))
-    if units is None:
-        replication = replication_of_sums(task.model, task.arrays, parts, task.rng)
+    if units is not None:
+        replication = task.replication(units)
     else:
-        replication = replication_of_rows(task.model, units, task.rng)
+        replication = replication_of_sums(task.model, task.arrays, parts, task.rng) if task.halves else task.unknown()
     return _result(task, errors, quantile, level, "block sums", replication, len(found))
 
 
@@ -247,4 +267,4 @@ def _wide(model: Any) -> Any:
 
 
 def _with_model(task: Task, model: Any) -> Task:
-    return Task(model, task.card, task.arrays, task.n_replicates, task.rng, task.progress)
+    return replace(task, model=model)

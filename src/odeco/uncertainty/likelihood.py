@@ -40,7 +40,8 @@ def likelihood_errors(
     chain = rows in SEQUENCES
     information = (_chain if chain else _mixture)(model, frees, units, method)
     kept = _determined(information)
-    covariance, name = _covariance(information, kept, method)
+    covariance, inverse, name = _covariance(information, kept, method)
+    left = np.zeros(len(kept)) if information.score is None else inverse @ information.score[kept]
     trials = model._trials(*units.whole) if hasattr(model, "_trials") else {}
     totals = _totals(model, units)
     found = []
@@ -50,7 +51,7 @@ def likelihood_errors(
         variances = np.einsum("ap,pq,aq->a", slope, covariance, slope)
         standard = np.sqrt(np.maximum(variances, 0)).reshape(values.shape)
         n = trials.get(learned.name, default_trials(learned, values, totals))
-        found.append(Errors.of(learned, values, standard, n))
+        found.append(Errors.of(learned, values, standard, n, (slope @ left).reshape(values.shape)))
     return found, name, information.n_units
 
 
@@ -126,17 +127,19 @@ def _follows(entry: Entry, component: int | None) -> bool:
     return whole[-1] == int(np.argmax(free.values[tuple(whole[:-1])]))
 
 
-def _covariance(information: Information, kept: list[int], method: str) -> tuple[Floats, str]:
-    """Of the coordinates that are free."""
+def _covariance(information: Information, kept: list[int], method: str) -> tuple[Floats, Floats, str]:
+    """Of the coordinates that are free, the inverse information, and how the covariance was found."""
     outer = information.outer[np.ix_(kept, kept)]
     if information.observed is None or not kept:
-        return _inverse(outer), "outer products"
+        return _inverse(outer), _inverse(outer), "outer products"
     observed = information.observed[np.ix_(kept, kept)]
     scale = 1 / np.sqrt(np.maximum(np.diagonal(outer), 1e-300))
     if np.linalg.eigvalsh(observed * np.outer(scale, scale))[0] <= 1e-8:  # no maximum in all directions
-        return _inverse(outer), "outer products"
+        return _inverse(outer), _inverse(outer), "outer products"
     inverse = _inverse(observed)
-    return (inverse, "information") if method == "information" else (inverse @ outer @ inverse, "sandwich")
+    if method == "information":
+        return inverse, inverse, "information"
+    return inverse @ outer @ inverse, inverse, "sandwich"
 
 
 def _inverse(matrix: Floats) -> Floats:

@@ -32,7 +32,13 @@ def unfitted(model: Any) -> Any:
 
 
 def refitted(model: Any, units: Units, n_replicates: int, rng: np.random.Generator) -> Iterator[Any]:
-    """Fits of units drawn with replacement, each from where the fit ended where the model can do that."""
+    """Fits of units drawn with replacement, each from where the fit ended where the model can do that.
+
+    Blocks of time are left out one after the other instead: a signal that comes twice depends on itself.
+    """
+    if units.kind == "blocks":
+        yield from (_refitted(model, *units.take(np.delete(np.arange(units.n), out)), rng) for out in range(units.n))
+        return
     for _ in range(n_replicates):
         X, given = units.take(np.sort(rng.integers(units.n, size=units.n)))
         yield _refitted(model, X, given, rng)
@@ -130,11 +136,10 @@ def replicate_errors(
     arrays: list[Learned],
     found: list[list[Floats]],
     trials: Callable[[Learned, Floats], Floats],
-    n_blocks: int,
+    factor: float,
 ) -> list[Errors]:
-    """Errors from the spread of replicates, on the scale of the intervals."""
+    """Errors from the spread of replicates, on the scale of the intervals, times a factor."""
     errors = []
-    correction = np.sqrt(n_blocks / max(n_blocks - 1, 1))
     for place, learned in enumerate(arrays):
         values = learned.of(model)
         n = trials(learned, values)
@@ -142,8 +147,8 @@ def replicate_errors(
         least = (
             np.where(learned.ranges > 0, 0.5 / np.maximum(n, 1.0), -np.inf) if (learned.ranges == 2).any() else 1e-300
         )
-        scaled = correction * _deviation(forward(drawn, learned.ranges, least))
-        standard = correction * _deviation(drawn)
+        scaled = factor * _deviation(forward(drawn, learned.ranges, least))
+        standard = factor * _deviation(drawn)
         errors.append(Errors(learned, values, standard, scaled, np.broadcast_to(n, values.shape)))
     return errors
 

@@ -24,7 +24,8 @@ class Intervals:
     Attributes
     ----------
     value, low, high, standard_error : mapping from attribute to array
-        Like the attribute, a list of arrays where that is one. Shares and positive numbers have intervals that stay within their bounds.
+        Like the attribute, a list of arrays where that is one. Shares and positive numbers have intervals that stay
+        within their bounds.
     replication : (k,)
         How well each component comes back from either half of the data, between 0 and 1.
     level : float
@@ -50,8 +51,8 @@ class Intervals:
 
     @property
     def replicated(self) -> NDArray[np.bool_]:
-        """Whether each component came back from halves of the data."""
-        return np.asarray(self.replication >= REPLICATED)
+        """Whether each component came back from halves of the data; what was not looked for counts as such."""
+        return ~(self.replication < REPLICATED)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One record for each number: attribute, item of a list, place, component, value, error, bounds."""
@@ -80,6 +81,8 @@ class Intervals:
         names = ", ".join(self.value)
         how = f"{self.method}, {self.n_replicates} of them" if self.n_replicates else self.method
         text = f"{self.level:.0%} intervals of {names} ({how})"
+        if np.isnan(self.replication).all():
+            return text
         lost = np.flatnonzero(~self.replicated).tolist()
         if not lost:
             return f"{text}; every {self.component} replicates"

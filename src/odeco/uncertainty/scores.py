@@ -42,12 +42,15 @@ class Information:
     observed : (p, p) or None
         I; None where it would have cost too much, and J stands for it.
     n_units : int
+    score : (p,) or None
+        What is left of the slope of the log-likelihood at the fit, where that may have ended early.
     """
 
     coordinates: list[tuple[Entry, int | None]] = field(repr=False)
     outer: Floats = field(repr=False)
     observed: Floats | None = field(repr=False)
     n_units: int
+    score: Floats | None = field(default=None, repr=False)
 
 
 Moved = Callable[[dict[str, Floats]], Any]
@@ -196,14 +199,14 @@ def unit_information(
     scores = np.column_stack([(after((c, FIRST)) - after((c, -FIRST))) / (2 * FIRST) for c in range(p)])
     outer = scores.T @ scores
     if not observed or p * (p + 1) // 2 > MOST_PAIRS:
-        return Information(coordinates, outer, None, len(base))
+        return Information(coordinates, outer, None, len(base), scores.sum(axis=0))
     once = [float((after((c, SECOND)) - base).sum()) for c in range(p)]
     found = np.empty((p, p))
     for a in range(p):
         for b in range(a + 1):
             both = float((after((a, SECOND), (b, SECOND)) - base).sum())
             found[a, b] = found[b, a] = -(both - once[a] - once[b]) / SECOND**2
-    return Information(coordinates, outer, found, len(base))
+    return Information(coordinates, outer, found, len(base), scores.sum(axis=0))
 
 
 def _each(frees: Sequence[Free]) -> list[tuple[Entry, int | None]]:

@@ -86,7 +86,8 @@ def units_of(card: Card, model: Any, X: Any, lengths: Any, weights: ArrayLike | 
     if card.rows == "views":
         return _weighted(list(X), _length(X[0]), "views", weights)
     if card.rows == "signals":
-        return _stretches(np.asarray(X), weights)
+        independent = model.diagnostics_.details.get("effective_samples", 0) > 0.9 * len(X)
+        return _weighted(X, len(X), "rows", weights) if independent else _stretches(np.asarray(X), weights)
     return _weighted(X, _length(X), "rows", weights)
 
 
