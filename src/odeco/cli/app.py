@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import odeco
-from odeco.cli import choose, compare, convert, decompose, demo, fit, moments, report, show, transform
+from odeco.cli import choose, compare, convert, decompose, demo, fit, intervals, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
 from odeco.models.cards import cards
 
@@ -20,7 +20,8 @@ class InTheOrderOfUse(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for the help."""
-        return ["demo", "choose", "fit", "show", "transform", "report", "compare", "convert", "moments", "decompose"]
+        order = ["demo", "choose", "fit", "show", "intervals", "transform", "report", "compare", "convert", "moments"]
+        return [*order, "decompose"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, with the models that are known now."""
@@ -40,6 +41,7 @@ app.add_typer(choose.app, name="choose")
 app.add_typer(moments.app, name="moments")
 app.command("demo")(interruptible(demo.demo))
 app.command("show")(interruptible(show.show))
+app.command("intervals")(interruptible(intervals.intervals))
 app.command("transform")(interruptible(transform.transform))
 app.command("report")(interruptible(report.report))
 app.command("compare")(interruptible(compare.compare))

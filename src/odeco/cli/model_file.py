@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from odeco.cli.console import Stage
 from odeco.cli.data import Data
@@ -13,6 +15,9 @@ from odeco.cli.inputs import READERS, read
 from odeco.cli.options import expanded
 from odeco.fitting.card import Card
 from odeco.models.cards import known_card
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,19 @@ class Saved:
         if self.metadata.get("symbols") is not None:
             names["feature_names"] = self.metadata["symbols"]
         return names
+
+    def intervals(self, path: Path) -> Intervals:
+        """Intervals of this model from a file; ValueError where they are those of another."""
+        from odeco.uncertainty.stored import read_intervals
+
+        found = read_intervals(expanded(path))
+        for name, value in found.value.items():
+            own = getattr(self.estimator, name, None)
+            if own is None or np.shape(own if not isinstance(own, list) else own[0]) != np.shape(
+                value if not isinstance(value, list) else value[0]
+            ):
+                raise ValueError(f"{path} holds intervals of another model: {name} differs. Make them again.")
+        return found
 
     def read(self, paths: Sequence[str], stage: Stage, **changes: Any) -> Data:
         """Read data for this model as those of its fit were read, but for the changes that are not None."""

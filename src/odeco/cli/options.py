@@ -19,6 +19,12 @@ QUIET = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless s
 MODEL_FILE = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="A file written by [bold]odeco fit[/bold].")
 ]
+INTERVALS = Annotated[
+    Path | None,
+    typer.Option(
+        "--intervals", metavar="FILE", show_default=False, help="What [bold]odeco intervals[/bold] wrote of the model."
+    ),
+]
 FORMAT = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odeco.cli.console import Stages
-from odeco.cli.options import COLUMN, DEBUG, FORMAT, MODEL_FILE, QUIET, check_output
+from odeco.cli.options import COLUMN, DEBUG, FORMAT, INTERVALS, MODEL_FILE, QUIET, check_output
 
 if TYPE_CHECKING:
     from odeco.cli.data import Data
@@ -43,6 +43,7 @@ def report(
         str | None,
         typer.Option("--date", show_default=False, help="Column with years or dates of documents; found by its name."),
     ] = None,
+    intervals: INTERVALS = None,
     quiet: QUIET = False,
     debug: DEBUG = False,
 ) -> None:
@@ -60,12 +61,13 @@ def report(
     if (format or column or title or date) and not inputs:
         raise typer.BadParameter("'--format', '--column', '--title' and '--date' are about INPUT, and none is given.")
     saved, stages, data = open_model(model), Stages(quiet=quiet), None
+    found = None if intervals is None else saved.intervals(intervals)
     if inputs:
         with stages.stage(f"reading {', '.join(inputs)}") as stage:
             data = saved.read(inputs, stage, format=format, column=column)
             stage.done = f"read {', '.join(inputs)}: {data.format}"
     named = {} if data is None else described_rows(data, title, date)
-    write_page(saved, data, out, stages, **named)
+    write_page(saved, data, out, stages, intervals=found, **named)
 
 
 def described_rows(data: Data, title: str | None, date: str | None) -> dict[str, list[Any]]:
@@ -102,10 +104,11 @@ def _are_dates(values: list[Any]) -> bool:
 
 
 def write_page(saved: Saved, data: Data | None, out: Path, stages: Stages, **named: Any) -> None:
-    """Write the report of a model, on data if there are any; `named` are titles and dates of its rows."""
+    """Write the report of a model, on data if there are any; `named` are titles and dates of its rows, and intervals."""
     from odeco.report import write_report
 
-    shown = {} if data is None else {"data": data.whole, "documents": data.documents}
+    shown: dict[str, Any] = {} if data is None else {"data": data.whole, "documents": data.documents}
     with stages.stage(f"writing {out}") as stage:
-        write_report(saved.estimator, out, fitted=saved.metadata.get("fitted"), **shown, **named, **saved.names)
+        about = saved.metadata.get("fitted")
+        write_report(saved.estimator, out, fitted=about, **shown, **named, **saved.names)
         stage.done = "" if str(out) == "-" else f"wrote {out}; open it in a browser"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import odeco
 from odeco.cli.inputs import READERS
@@ -12,9 +15,12 @@ from odeco.diagnostics import Verdict
 from odeco.fitting.card import Part, resolve
 from odeco.plots.crowds import annotators
 
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
-def summary(saved: Saved, top: int) -> list[str]:
-    """The lines that `odeco show` prints."""
+
+def summary(saved: Saved, top: int, intervals: Intervals | None = None) -> list[str]:
+    """The lines that `odeco show` prints; with intervals, which parts replicate."""
     card, estimator, fitted = saved.card, saved.estimator, saved.metadata.get("fitted", {})
     found = parts(saved, top)
     head = [f"{type(estimator).__name__}: {len(found)} {card.plural}"]
@@ -22,10 +28,29 @@ def summary(saved: Saved, top: int) -> list[str]:
         head[0] += f", fitted to {fitted['rows']:,} {READERS[card.rows].rows} in {fitted['seconds']:.1f} s"
     if "command" in fitted:
         head.append(fitted["command"])
-    lines = [*head, "", *_table(card.part, found)]
+    lines = [*head, "", *_table(card.part, found if intervals is None else _replicated(found, intervals))]
+    if intervals is not None:
+        lines += ["", *_replication_lines(card.part, intervals)]
     if "annotators" in card.plots:
         lines += ["", *_annotator_lines(estimator, top)]
     return [*lines, "", "How far to trust it", *str(estimator.diagnostics_).split("\n")]
+
+
+def _replicated(found: Sequence[Part], intervals: Intervals) -> list[Part]:
+    """Parts with what is known of how well they come back from halves of the data."""
+    return [
+        replace(part, facts={**part.facts, "replicates": float(value)})
+        for part, value in zip(found, intervals.replication, strict=True)
+    ]
+
+
+def _replication_lines(part: str, intervals: Intervals) -> list[str]:
+    """Which parts did not come back."""
+    lost = np.flatnonzero(~intervals.replicated).tolist()
+    words = [
+        f"{part} {i} did not replicate: halves of the data do not show it (trust nothing said of it)" for i in lost
+    ]
+    return words or [str(intervals)]
 
 
 def part_lines(saved: Saved, top: int) -> list[str]:
@@ -33,7 +58,7 @@ def part_lines(saved: Saved, top: int) -> list[str]:
     return _table(saved.card.part, parts(saved, top))
 
 
-def everything(saved: Saved, top: int) -> dict[str, Any]:
+def everything(saved: Saved, top: int, intervals: Intervals | None = None) -> dict[str, Any]:
     """What `odeco show --json` prints: the parts, all parameters, the diagnostics, the metadata."""
     estimator, card = saved.estimator, saved.card
     learned = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
@@ -50,6 +75,7 @@ def everything(saved: Saved, top: int) -> dict[str, Any]:
         "diagnostics": estimator.diagnostics_,
         "verdict": _verdict(estimator.diagnostics_.verdict),
         "metadata": saved.metadata,
+        **({} if intervals is None else {"intervals": intervals}),
     }
 
 

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, number_rows, plain
-from odeco.plots.columns import profiles
+from odeco.plots.columns import Profile, profiles
 from odeco.plots.crowds import annotators
+from odeco.plots.errors import error_bars
 from odeco.plots.names import check_suits
 from odeco.plots.samples import scatter, some_rows
+from odeco.uncertainty import Intervals
 
 
 def plot_profiles(
-    model: Any, *, feature_names: Iterable[Any] | None = None, n_columns: int = 30, ax: Any = None
+    model: Any,
+    *,
+    feature_names: Iterable[Any] | None = None,
+    n_columns: int = 30,
+    intervals: Intervals | None = None,
+    ax: Any = None,
 ) -> Any:
     """Means of the columns in each component, with one standard deviation, columns in units of their own spread.
 
@@ -26,6 +33,8 @@ def plot_profiles(
     feature_names : names of the columns, optional
     n_columns : int
         Columns at most, those that tell the components best apart.
+    intervals : Intervals, optional
+        Of the model (`odeco.intervals`): bars are then the intervals of the means, not deviations within components.
     ax : matplotlib axes, optional
     """
     found, ax = profiles(model, feature_names, most=n_columns), axes(ax)
@@ -36,12 +45,23 @@ def plot_profiles(
             scale = float(np.sqrt(np.mean(profile.deviations**2) + np.var(profile.means))) or 1.0
             places.append(row + (i - (k - 1) / 2) * 0.7 / max(k, 2))
             means.append((profile.means[i] - profile.means.mean()) / scale)
-            spreads.append(profile.deviations[i] / scale)
-        ax.errorbar(means, places, xerr=spreads, fmt="o", markersize=5, color=colour(i), label=str(i), alpha=0.9)
+            spreads.append(_reach(profile, i, intervals) / scale)
+        ax.errorbar(
+            means, places, xerr=np.array(spreads).T, fmt="o", markersize=5, color=colour(i), label=str(i), alpha=0.9
+        )
     ax.axvline(0, color="0.85", zorder=0)
     ax.set(xlabel="difference from the mean of the components, in standard deviations")
     ax.legend(frameon=False, title="component")
     return number_rows(ax, [profile.name for profile in found])
+
+
+def _reach(profile: Profile, i: int, intervals: Intervals | None) -> Any:
+    """How far bars reach to the left and to the right of a mean."""
+    if intervals is None:
+        return np.full(2, profile.deviations[i])
+    name = "lambdas_" if "lambdas_" in intervals.value else "means_"
+    low, high = error_bars(intervals, name)
+    return np.array([low[i, profile.column], high[i, profile.column]])
 
 
 def plot_samples(model: Any, data: Any, *, feature_names: Iterable[Any] | None = None, ax: Any = None) -> Any:

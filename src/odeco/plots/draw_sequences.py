@@ -11,15 +11,20 @@ from odeco.plots.canvas import axes, colour, heat, plain
 from odeco.plots.chains import decoded_sequence, transitions
 from odeco.plots.columns import profiles
 from odeco.plots.draw_components import plot_profiles
+from odeco.plots.errors import error_bars
 from odeco.plots.names import check_suits, column_names, rows_of
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
+from odeco.uncertainty import Intervals
 
 _FAINTEST = 0.01  # probability below which an arrow is left out
 
 
-def plot_transitions(model: Any, *, ax: Any = None) -> Any:
-    """States around a circle, as large as the time spent in them, and arrows as strong as their probabilities."""
+def plot_transitions(model: Any, *, intervals: Intervals | None = None, ax: Any = None) -> Any:
+    """States around a circle, as large as the time spent in them, and arrows as strong as their probabilities.
+
+    With `intervals` of the model, how often a state stays is written with its interval.
+    """
     found, ax = transitions(model), axes(ax)
     k = len(found.stationary)
     sizes = np.maximum(3000 * found.stationary / found.stationary.max(), 250)
@@ -40,7 +45,10 @@ def plot_transitions(model: Any, *, ax: Any = None) -> Any:
     for i, (x, y) in enumerate(found.positions):
         ax.annotate(str(i), (x, y), ha="center", va="center", color="white", weight="bold", zorder=4)
         ax.annotate(
-            f"stays {found.matrix[i, i]:.0%}", (1.5 * x, 1.38 * y + (0.4 if k == 1 else 0)), ha="center", fontsize=8
+            f"stays {found.matrix[i, i]:.0%}{_between(intervals, i)}",
+            (1.5 * x, 1.38 * y + (0.4 if k == 1 else 0)),
+            ha="center",
+            fontsize=8,
         )
     ax.set(xlim=(-1.75, 1.75), ylim=(-1.6, 1.6), xticks=[], yticks=[])
     ax.set_aspect("equal")
@@ -48,13 +56,32 @@ def plot_transitions(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
+def _between(intervals: Intervals | None, i: int) -> str:
+    """The interval of staying in a state, in words."""
+    if intervals is None:
+        return ""
+    low, high = error_bars(intervals, "transmat_")
+    value = intervals.value["transmat_"][i, i]
+    return f" ({value - low[i, i]:.0%} to {value + high[i, i]:.0%})"
+
+
 def plot_emissions(
-    model: Any, *, vocabulary: Iterable[Any] | None = None, feature_names: Iterable[Any] | None = None, ax: Any = None
+    model: Any,
+    *,
+    vocabulary: Iterable[Any] | None = None,
+    feature_names: Iterable[Any] | None = None,
+    intervals: Intervals | None = None,
+    ax: Any = None,
 ) -> Any:
-    """What states emit: probabilities of symbols (the most relevant of many), or profiles of the columns."""
+    """What states emit: probabilities of symbols (the most relevant of many), or profiles of the columns.
+
+    Profiles show `intervals` of the model, where they are given.
+    """
     check_suits(model, "transitions")
     if rows_of(model) != "symbols":
-        return plot_profiles(model, feature_names=feature_names, ax=ax)
+        return plot_profiles(model, feature_names=feature_names, intervals=intervals, ax=ax)
+    if intervals is not None:
+        raise ValueError("intervals are shown with profiles of columns; of symbols read intervals.to_frame().")
     table = np.asarray(model.emissionprob_)
     names = column_names(model, vocabulary, table.shape[1], what="", argument="vocabulary")
     symbols = np.arange(table.shape[1])

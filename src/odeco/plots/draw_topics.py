@@ -9,6 +9,7 @@ import numpy as np
 
 from odeco.plots.canvas import axes, colour, number_rows, plain
 from odeco.plots.documents import topic_use
+from odeco.plots.errors import error_bars
 from odeco.plots.names import column_names
 from odeco.plots.topics import (
     DEFAULT_RELEVANCE,
@@ -19,6 +20,7 @@ from odeco.plots.topics import (
     topic_shares,
     word_frequencies,
 )
+from odeco.uncertainty import Intervals
 
 
 def plot_topics(
@@ -65,16 +67,20 @@ def plot_words(
     vocabulary: Iterable[Any] | None = None,
     n_words: int = 20,
     weight: float = DEFAULT_RELEVANCE,
+    intervals: Intervals | None = None,
     ax: Any = None,
 ) -> Any:
-    """The most relevant words of one topic: their probabilities in it, and in the whole corpus."""
+    """The most relevant words of one topic: their probabilities in it, with intervals if given, and in the corpus."""
     components, names, shares = _topics(model, vocabulary)
     if isinstance(topic, bool) or not isinstance(topic, (int, np.integer)) or not 0 <= topic < len(shares):
         raise ValueError(f"topic must be a number from 0 to {len(shares) - 1}, got {topic!r}.")
     frequencies = word_frequencies(components, shares)
     words = top_words(relevance(components[[topic]], frequencies, weight), n_words)[0]
     ax = axes(ax)
-    ax.barh(range(len(words)), components[topic, words], color=colour(int(topic)), label="in the topic")
+    reach = None
+    if intervals is not None:
+        reach = np.array([each[topic, words] for each in error_bars(intervals, "components_")])
+    ax.barh(range(len(words)), components[topic, words], xerr=reach, color=colour(int(topic)), label="in the topic")
     ax.barh(range(len(words)), frequencies[words], height=0.25, color="0.6", label="in the corpus")
     ax.set(xlabel="probability", title=f"Topic {topic} (relevance {weight:g})")
     ax.legend(frameon=False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Inputs:
     feature_names: Sequence[Any] | None = None
     titles: Sequence[Any] | None = None
     dates: Sequence[Any] | None = None
+    intervals: Intervals | None = None
 
 
 @dataclass(frozen=True)

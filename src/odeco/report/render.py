@@ -16,11 +16,13 @@ from odeco.fitting.card import resolve
 from odeco.models.cards import known_card
 from odeco.plots.fit import convergence, spectrum
 from odeco.plots.names import check_model, rows_of
+from odeco.report.certainty import certainty
 from odeco.report.charts import convergence_chart, spectrum_chart
 from odeco.report.choice import choice_table
 from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
 from odeco.report.page import Inputs, Page
+from odeco.uncertainty import Intervals
 
 Documents = Sequence[str] | Callable[[], Iterable[str]]
 
@@ -36,6 +38,7 @@ def write_report(
     titles: Sequence[Any] | None = None,
     dates: Sequence[Any] | None = None,
     fitted: Mapping[str, Any] | None = None,
+    intervals: Intervals | None = None,
     title: str | None = None,
 ) -> Path:
     """Write a report on a fitted model: one HTML file that can be opened, sent and printed.
@@ -60,6 +63,8 @@ def write_report(
         Years or dates (2021-06-30) of the documents of a topic model: its prevalence is then shown along time.
     fitted : mapping, optional
         How the model was fitted, to be shown: "command", "seconds", "rows" and whatever else is known.
+    intervals : Intervals, optional
+        What `odeco.intervals` gave: error bars, and a section on how sure the model is.
     title : str, optional
         Instead of "20 topics in 8,754 documents".
 
@@ -77,6 +82,7 @@ def write_report(
         titles=titles,
         dates=dates,
         fitted=fitted,
+        intervals=intervals,
         title=title,
     )
     from odeco.files.output import writing
@@ -96,6 +102,7 @@ def render_report(
     titles: Sequence[Any] | None = None,
     dates: Sequence[Any] | None = None,
     fitted: Mapping[str, Any] | None = None,
+    intervals: Intervals | None = None,
     title: str | None = None,
 ) -> str:
     """The text of the report that `write_report` writes."""
@@ -107,13 +114,14 @@ def render_report(
             "titles and dates are of the documents of a topic model: give data as well, or leave them out."
         )
     names = (_names(each) for each in (vocabulary, feature_names, titles, dates))
-    page = _page(model, Inputs(data, documents, *names))
+    page = _page(model, Inputs(data, documents, *names, intervals))
     script = _file("report.js")
     text: str = (
         _environment()
         .get_template(page.template)
         .render(
             **_fit_context(model, fitted),
+            certainty=None if intervals is None else certainty(model, intervals, vocabulary, feature_names),
             title=title or page.title,
             page=page,
             content=page.content,
