@@ -252,11 +252,11 @@ CASES = {
         Case("DawidSkene", _votes, _estimator("DawidSkene", _K),
              {"weights_": _WEIGHTS, "confusion_": _CONFUSION}, (1000, 4000), "confusion_"),
         Case("CategoricalHMM", _symbols, _estimator("CategoricalHMM", _K, n_features=5),
-             {**_CHAIN_TRUTH, "emissionprob_": _EMISSION}, (8000, 32000), "emissionprob_"),
+             {**_CHAIN_TRUTH, "emissionprob_": _EMISSION}, (8000, 16000), "emissionprob_", n_sets=100),
         Case("GaussianHMM", _measurements, _estimator("GaussianHMM", _K, effort="quick"),
-             {**_CHAIN_TRUTH, "means_": _MEANS[:, :2], "covars_": _DIAGONAL[:, :2]}, (2000, 8000), "means_"),
+             {**_CHAIN_TRUTH, "means_": _MEANS[:, :2], "covars_": _DIAGONAL[:, :2]}, (2000, 8000), "means_", n_sets=100),
         Case("PoissonHMM", _events, _estimator("PoissonHMM", _K, effort="quick"),
-             {**_CHAIN_TRUTH, "lambdas_": _RATES}, (2000, 8000), "lambdas_"),
+             {**_CHAIN_TRUTH, "lambdas_": _RATES}, (2000, 8000), "lambdas_", n_sets=100),
         Case("SingleTopicModel", _one_topic, _estimator("SingleTopicModel", _K),
              {"weights_": _WEIGHTS, "components_": _WORDS}, (1000, 4000), "components_"),
         Case("LatentDirichletAllocation", _topics, _estimator("LatentDirichletAllocation", _K),
@@ -274,6 +274,7 @@ CASES = {
              {"method": "replicates", "n_replicates": 50}, n_sets=100, replicates=False),
         Case("ICA", _signals, _estimator("ICA", _K),
              {"mixing_": _MIXING, "components_": np.linalg.pinv(_MIXING), "mean_": np.zeros(5),
-              "kurtosis_": np.array([3.0, -1.2, -2.0]), "noise_covariance_": 0.25 * np.eye(5)}, (4000, 16000), "mixing_", {"n_replicates": 50}, n_sets=100),
+              "kurtosis_": np.array([3.0, -1.2, -2.0]), "noise_covariance_": 0.25 * np.eye(5)},
+             (4000, 16000), "mixing_", {"n_replicates": 50}, n_sets=100),
     )
 }  # fmt: skip
