@@ -21,7 +21,7 @@ NAME = "intervals"
 # The constants of the intervals were chosen on seeds from 1000 on: figures come from others.
 FIRST_SEED = 5000
 DATA_SETS = 200
-REPLICATION_SETS = 10
+REPLICATION_SETS = 5
 EXTRA = (1, 2)  # components too many; of three, half as many again are two
 # Models whose number of components cannot be larger than what the data have.
 _FIXED = ("DawidSkene",)

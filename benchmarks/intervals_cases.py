@@ -254,7 +254,8 @@ CASES = {
         Case("CategoricalHMM", _symbols, _estimator("CategoricalHMM", _K, n_features=5),
              {**_CHAIN_TRUTH, "emissionprob_": _EMISSION}, (8000, 16000), "emissionprob_", n_sets=100),
         Case("GaussianHMM", _measurements, _estimator("GaussianHMM", _K, effort="quick"),
-             {**_CHAIN_TRUTH, "means_": _MEANS[:, :2], "covars_": _DIAGONAL[:, :2]}, (2000, 8000), "means_", n_sets=100),
+             {**_CHAIN_TRUTH, "means_": _MEANS[:, :2], "covars_": _DIAGONAL[:, :2]},
+             (2000, 8000), "means_", n_sets=100),
         Case("PoissonHMM", _events, _estimator("PoissonHMM", _K, effort="quick"),
              {**_CHAIN_TRUTH, "lambdas_": _RATES}, (2000, 8000), "lambdas_", n_sets=100),
         Case("SingleTopicModel", _one_topic, _estimator("SingleTopicModel", _K),
@@ -263,8 +264,8 @@ CASES = {
              {"components_": _WORDS, "alpha_": _ALPHA, "alpha0_": _ALPHA.sum()}, (500, 1000), "components_",
              {"n_replicates": 30}, n_sets=50),
         Case("LatentDirichletAllocation refine=None", _topics, _estimator("LatentDirichletAllocation", _K, refine=None),
-             {"components_": _WORDS, "alpha_": _ALPHA, "alpha0_": _ALPHA.sum()}, (2000, 8000), "components_",
-             {"n_replicates": 50}, n_sets=100, replicates=False),
+             {"components_": _WORDS, "alpha_": _ALPHA, "alpha0_": _ALPHA.sum()}, (2000, 4000), "components_",
+             {"n_replicates": 50}, n_sets=50, replicates=False),
         Case("GaussianMixture spherical refine=None", _spheres,
              lambda seed, **more: odeco.GaussianMixture(_K, refine=None, random_state=seed, **more),
              {"weights_": _WEIGHTS, "means_": _MEANS, "covariances_": _VARIANCES}, (2000, 8000), "means_",
@@ -275,6 +276,6 @@ CASES = {
         Case("ICA", _signals, _estimator("ICA", _K),
              {"mixing_": _MIXING, "components_": np.linalg.pinv(_MIXING), "mean_": np.zeros(5),
               "kurtosis_": np.array([3.0, -1.2, -2.0]), "noise_covariance_": 0.25 * np.eye(5)},
-             (4000, 16000), "mixing_", {"n_replicates": 50}, n_sets=100),
+             (4000, 16000), "mixing_", {"n_replicates": 50}, n_sets=50),
     )
 }  # fmt: skip

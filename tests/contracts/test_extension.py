@@ -378,6 +378,17 @@ def command(*args):
     return done.stdout
 
 
+def test_intervals(rows, expected):
+    """By replicates of the whole estimator, or of its sums; near the errors that known components would have."""
+    found = odeco.intervals(expected, rows, n_replicates=20, random_state=0)
+    assert found.method == ("block sums" if expected.refine is None else "replicates")
+    order = match_components(expected.means_.T, MEANS.T).permutation
+    ratio = found.standard_error["means_"][order] / standard_errors(N)
+    assert 0.7 < np.median(ratio) < (1.5 if expected.refine else 8)
+    assert found.replicated.all()
+    assert (found.low["weights_"] > 0).all()
+
+
 def test_the_command_line(rows, table, tmp_path):
     model, shares = tmp_path / "groups.odeco", tmp_path / "shares.csv"
     expected = GeometricMixture(K, random_state=0).fit(rows)
@@ -392,6 +403,8 @@ def test_the_command_line(rows, table, tmp_path):
     np.testing.assert_allclose(found, expected.predict_proba(rows), atol=ROUNDING)
     assert call("report", model, table, "--out", tmp_path / "report.html").returncode == 0
     assert "<h1>3 components</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert call("intervals", model, table, "--replicates", "10", "--out", tmp_path / "errors.csv").returncode == 0
+    assert "replicates" in command("show", model, "--intervals", tmp_path / "errors.csv")
 
 
 def test_moments_files_of_the_command_line(rows, table, tmp_path):

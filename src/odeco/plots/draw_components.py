@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from odeco.plots.crowds import annotators
 from odeco.plots.errors import error_bars
 from odeco.plots.names import check_suits
 from odeco.plots.samples import scatter, some_rows
-from odeco.uncertainty import Intervals
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 
 def plot_profiles(

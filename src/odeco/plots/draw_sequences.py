@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from odeco.plots.errors import error_bars
 from odeco.plots.names import check_suits, column_names, rows_of
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
-from odeco.uncertainty import Intervals
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 _FAINTEST = 0.01  # probability below which an arrow is left out
 

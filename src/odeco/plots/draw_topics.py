@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from odeco.plots.topics import (
     topic_shares,
     word_frequencies,
 )
-from odeco.uncertainty import Intervals
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 
 def plot_topics(

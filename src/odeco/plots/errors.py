@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.uncertainty import Intervals
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
+
 
 Floats = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from odeco.models.cards import known_card
 from odeco.report.charts import colour
 from odeco.report.svg import number
-from odeco.uncertainty import Intervals
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import odeco
 from odeco.fitting.card import resolve
@@ -22,7 +22,9 @@ from odeco.report.choice import choice_table
 from odeco.report.explanations import findings
 from odeco.report.fitted import all_options, facts, python_call, seed_advice
 from odeco.report.page import Inputs, Page
-from odeco.uncertainty import Intervals
+
+if TYPE_CHECKING:
+    from odeco.uncertainty import Intervals
 
 Documents = Sequence[str] | Callable[[], Iterable[str]]
 

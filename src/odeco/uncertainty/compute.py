@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -220,9 +221,9 @@ def _of_moments(task: Task, parts: Sequence[Any], level: float, units: Units | N
     models = recombined(parts, task.n_replicates, task.rng)
     found = collected(Matcher(task.model, task.arrays), models, task.n_replicates, task.progress)
     n = float(sum(part._stream.n for part in parts))
-    k = len(found[0][0]) if found[0][0].ndim else 1
-    weights = getattr(task.model, "weights_", np.full(k, 1 / k))
-    trials = lambda learned, values: default_trials(learned, values, n * np.asarray(weights))  # noqa: E731
+    k = task.unknown().size
+    totals = n * np.asarray(getattr(task.model, "weights_", np.full(k, 1 / k)))
+    trials = partial(default_trials, totals=totals)
     errors = replicate_errors(task.model, task.arrays, found, trials, _drawn(len(parts)))
     quantile = float(t.ppf((1 + level) / 2, min(len(found), len(parts)) - 1))
     if units is not None:
@@ -236,7 +237,7 @@ def _trials(model: Any, units: Units) -> Callable[[Learned, Floats], Floats]:
     X = units.whole[0]
     shares = claims(model, X)
     totals = shares.sum(axis=0) if (shares >= 0).all() else np.full(shares.shape[1], len(shares) / shares.shape[1])
-    return lambda learned, values: default_trials(learned, values, totals)
+    return partial(default_trials, totals=totals)
 
 
 def _result(
