@@ -41,6 +41,8 @@ WORDS = "unit/moments/test_words.py"
 VECTORS = "unit/moments/test_vectors.py"
 CUMULANTS = "unit/moments/test_cumulants.py"
 NOISE = "unit/test_noise.py"
+SCORES = "unit/uncertainty/test_scores.py"
+INTERVALS = "unit/uncertainty/test_intervals.py"
 
 MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
@@ -295,4 +297,12 @@ MUTATIONS = [
         "unit/models/test_crowd_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses",
     ),
     Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
+    # Intervals: information of a mixture, scores of a chain, bounds, weighted sums
+    Mutation("uncertainty/scores.py", "- sums.complete + sums.outer", "- sums.complete", SCORES),
+    Mutation("uncertainty/scores.py", "(both - once[a] - once[b]) / SECOND**2", "both / SECOND**2", SCORES),
+    Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
+    Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
+    Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
+    Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),
+    Mutation("uncertainty/scales.py", "1 / (shares * (1 - shares))", "1 / shares", INTERVALS),
 ]

@@ -104,7 +104,7 @@ def _are_dates(values: list[Any]) -> bool:
 
 
 def write_page(saved: Saved, data: Data | None, out: Path, stages: Stages, **named: Any) -> None:
-    """Write the report of a model, on data if there are any; `named` are titles and dates of its rows, and intervals."""
+    """Write the report of a model, on data if there are any; `named`: titles and dates of its rows, intervals."""
     from odeco.report import write_report
 
     shown: dict[str, Any] = {} if data is None else {"data": data.whole, "documents": data.documents}

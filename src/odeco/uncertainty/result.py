@@ -36,6 +36,19 @@ class Intervals:
         0 where no replicates were needed.
     component : str
         What a component is called.
+    axes : mapping
+        Along which axes of each attribute components stand.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import odeco
+    >>> x = np.random.default_rng(0).normal(size=(400, 2))
+    >>> found = odeco.intervals(odeco.GaussianMixture(1, random_state=0).fit(x), x, random_state=0)
+    >>> print(found)
+    95% intervals of weights_, means_, covariances_ (sandwich); every component replicates
+    >>> found.standard_error["means_"].round(2)  # 1 / sqrt(400)
+    array([[0.05, 0.05]])
     """
 
     value: Arrays = field(repr=False)

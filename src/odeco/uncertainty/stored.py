@@ -20,7 +20,21 @@ _ABOUT = ("level", "method", "n_replicates", "component")
 
 
 def write_intervals(found: Intervals, path: str | os.PathLike[str]) -> None:
-    """Write intervals: a table (.csv, or "-" for the standard output) or JSON (.json)."""
+    """Write intervals: a table (.csv, or "-" for the standard output) or JSON (.json).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import odeco
+    >>> from odeco.uncertainty import read_intervals, write_intervals
+    >>> x = np.random.default_rng(0).normal(size=(50, 1))
+    >>> model = odeco.GaussianMixture(1, random_state=0).fit(x)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_intervals(odeco.intervals(model, x, replication=False), f"{folder}/sure.csv")
+    ...     read_intervals(f"{folder}/sure.csv").method
+    'sandwich'
+    """
     suffix = check_name(path)
     text = json.dumps(_as_json(found), indent=1) + "\n" if suffix == ".json" else _as_csv(found)
     with writing(path) as file:
@@ -38,7 +52,7 @@ def check_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_intervals(path: str | os.PathLike[str]) -> Intervals:
-    """Intervals from a file that `write_intervals` has written."""
+    """Intervals from a file that `write_intervals` has written; see there for an example."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         if check_name(path) == ".json":

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
 import odeco
@@ -81,6 +82,17 @@ def test_of_none_in_n_the_bound_is_that_of_the_binomial():
     assert high[0] == pytest.approx(1 - 0.025 ** (1 / 100))
     assert low[1] == pytest.approx(0.025 ** (1 / 100))
     assert (low[0], high[1]) == (0.0, 1.0)
+
+
+def test_shares_of_what_is_seen_have_intervals_on_the_scale_of_logits():
+    """Components so far apart that each row tells its own: the weights are counted shares."""
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(0, 1, (270, 3)), rng.normal(40, 1, (30, 3))])
+    model = odeco.GaussianMixture(2, random_state=0).fit(rows)
+    found = odeco.intervals(model, rows, replication=False)
+    error = 1.959964 / np.sqrt(300 * 0.9 * 0.1)
+    np.testing.assert_allclose(found.low["weights_"], expit(logit([0.9, 0.1]) - error), rtol=1e-4)
+    np.testing.assert_allclose(found.high["weights_"], expit(logit([0.9, 0.1]) + error), rtol=1e-4)
 
 
 def test_the_level_is_the_width():

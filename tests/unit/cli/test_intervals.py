@@ -1,0 +1,93 @@
+"""`odeco intervals`, and where its files are shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import odeco
+from odeco import shared_moments
+from odeco.uncertainty import read_intervals, write_intervals
+from tests.command_line import call, write_rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A table, a model that was fitted to it by a command, and its intervals."""
+    folder = tmp_path_factory.mktemp("made")
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(0, 1, (150, 3)), rng.normal(5, 1, (100, 3))]).round(4)
+    write_rows(folder / "table.csv", ["length", "width", "height"], rows.tolist())
+    fit = call("fit", "gaussian-mixture", folder / "table.csv", "-k", "2", "--out", folder / "model.odeco")
+    assert fit.returncode == 0, fit.stderr
+    done = call("intervals", folder / "model.odeco", folder / "table.csv", "--seed", "0", "--out", folder / "all.csv")
+    assert done.returncode == 0, done.stderr
+    assert "95% intervals of weights_, means_, covariances_ (sandwich); every component replicates" in done.stderr
+    return folder, rows
+
+
+def test_the_table_is_that_of_python(made):
+    folder, rows = made
+    found = read_intervals(folder / "all.csv")
+    expected = odeco.intervals(odeco.load(folder / "model.odeco"), rows, random_state=0)
+    np.testing.assert_allclose(found.low["means_"], expected.low["means_"], rtol=1e-9)
+    np.testing.assert_allclose(found.replication, expected.replication, rtol=1e-9)
+
+
+def test_json_on_stdout_and_options(made):
+    folder, _ = made
+    arguments = ("intervals", folder / "model.odeco", folder / "table.csv", "--out")
+    done = call(*arguments, folder / "few.json", "--method", "replicates", "--replicates", "10", "--level", "0.8")
+    assert done.returncode == 0, done.stderr
+    stored = json.loads((folder / "few.json").read_text())
+    assert (stored["method"], stored["n_replicates"], stored["level"]) == ("replicates", 10, 0.8)
+    assert call(*arguments, "-").stdout.startswith("attribute,item,index,part,value,standard_error,low,high")
+    assert ".csv or .json" in call(*arguments, folder / "x.parquet").stderr
+    assert "is not one of" in call(*arguments, folder / "x.csv", "--method", "guess").stderr
+
+
+def test_show_marks_what_did_not_replicate(made):
+    folder, _ = made
+    plain = call("show", folder / "model.odeco", "--intervals", folder / "all.csv").stdout
+    assert "every component replicates" in plain
+    found = read_intervals(folder / "all.csv")
+    found.replication[1] = 0.3
+    write_intervals(found, folder / "lost.csv")
+    shown = call("show", folder / "model.odeco", "--intervals", folder / "lost.csv").stdout
+    assert "component 1 did not replicate" in shown
+    told = json.loads(call("show", folder / "model.odeco", "--intervals", folder / "lost.csv", "--json").stdout)
+    assert told["intervals"]["replication"][1] == 0.3
+
+
+def test_intervals_of_another_model_are_refused(made):
+    folder, rows = made
+    other = odeco.GaussianMixture(1, random_state=0).fit(rows)
+    write_intervals(odeco.intervals(other, rows, replication=False), folder / "other.csv")
+    done = call("show", folder / "model.odeco", "--intervals", folder / "other.csv")
+    assert done.returncode == 1
+    assert "holds intervals of another model" in done.stderr
+
+
+def test_the_report_has_a_section(made):
+    folder, _ = made
+    page = folder / "report.html"
+    done = call("report", folder / "model.odeco", "--intervals", folder / "all.csv", "--out", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "How sure" in text
+    assert "Estimates with 95% intervals" in text
+    assert "height" in text
+
+
+def test_files_of_moments_are_the_data(made):
+    folder, rows = made
+    model = odeco.load(folder / "model.odeco")
+    basis = shared_moments.make_basis(model, rows)
+    paths = [folder / f"{place}.moments" for place in range(10)]
+    for path, block in zip(paths, np.array_split(np.random.default_rng(0).permutation(rows), 10), strict=True):
+        shared_moments.write_moments(shared_moments.add_moments(basis, block), path)
+    done = call("intervals", folder / "model.odeco", *paths, "--seed", "0", "--out", folder / "sums.csv")
+    assert done.returncode == 0, done.stderr
+    assert read_intervals(folder / "sums.csv").method == "block sums"
