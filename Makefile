@@ -137,6 +137,9 @@ bench-trust: $(VENV)/.installed-bench ## one fit against ten starts on real data
 bench-instant: $(VENV)/.installed-bench ## imports, first fits and small fits: the same (three minutes)
 	@$(PY) -m benchmarks instant
 
+bench-choice: $(VENV)/.installed-bench ## chosen numbers of components, on drawn and real data: the same (an hour)
+	@$(PY) -m benchmarks choice
+
 bench-intervals: $(VENV)/.installed-bench ## coverage of intervals, replication, cost: the same (an hour)
 	@$(PY) -m benchmarks intervals
 

@@ -294,7 +294,7 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
 
     def _trials(self, X: Any, given: Mapping[str, Any]) -> dict[str, Floats]:
         """The start is seen once in each sequence."""
-        return {"startprob_": np.full(self.n_components, float(len(X)))}
+        return {"startprob_": np.full(len(self.startprob_), float(len(X)))}
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         data = self._encode(X, None, given.get("sequence_weight"), reset=False)
