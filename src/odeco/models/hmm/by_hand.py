@@ -21,7 +21,7 @@ def settle_by_hand(model: Any) -> None:
     needed += ["covars_"] if emissions == "means_" else []
     missing = [name for name in needed if name not in vars(model)]
     if missing or emissions is None:
-        what = ", ".join(missing) or "its emissions"
+        what = ", ".join(missing) or "emissions"
         raise NotFittedError(f"this {type(model).__name__} has no {what} yet: call fit, or set them all by hand.")
     k = model.n_components
     model.startprob_ = _rows(model, "startprob_", (k,), probabilities=True)
