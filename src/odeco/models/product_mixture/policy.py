@@ -64,8 +64,6 @@ class Policy:
 
     # Rows on which candidates are compared; of larger tables, so many spread over all of them.
     most_rows: int = 5_000
-    # Rounds of refilling the triples of a rival of more components, which is merged and refined in any case.
-    rival_refills: int = 10
     # Random starts take their first steps together, and as many as one step of so many products has room for.
     budget: int = 100_000_000
     most_random: int = 120

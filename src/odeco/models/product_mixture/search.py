@@ -218,8 +218,7 @@ def _candidates(
 def _moments_at(k: int, table: Table, method: Decomposer, rng: np.random.Generator) -> Parameters | None:
     """The theorem's estimate of another number of components, from the rows of the search."""
     try:
-        rival = replace(POLICY, refills=POLICY.rival_refills)
-        start = product_start(_source(table.sample[0]), table.source.schema, k, rng, method=method, policy=rival)
+        start = product_start(_source(table.sample[0]), table.source.schema, k, rng, method=method)
     except MomentError:
         return None
     return start.parameters(table.families, POLICY.start_floor)[0]
