@@ -266,8 +266,7 @@ def _all_agree(screened: Sequence[Outcome[State]], enough: int) -> bool:
 def _enough_agree(screened: Sequence[Outcome[State]], enough: int) -> bool:
     """Whether `enough` candidates of more than one origin have ended at the best optimum: then no other is made.
 
-    Those that ended elsewhere may still be moved to a better one. Of three candidates of any origins, or four, one in
-    a hundred searches of real data would have missed one.
+    Those that ended elsewhere may still be moved to a better one, and are.
     """
     there = _at_the_best(screened)
     return 0 < enough <= len(there) and len(_origins(there)) > 1
