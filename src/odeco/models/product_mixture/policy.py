@@ -67,8 +67,7 @@ class Policy:
     # Random starts take their first steps together, and as many as one step of so many products has room for.
     budget: int = 100_000_000
     most_random: int = 120
-    look_steps: int = 10  # after which the best third goes on
-    first_steps: int = 30
+    first_steps: int = 40
     # How much of a component that is drawn around a row is the row's own, its variances as shares of the columns', and
     # the least of its rates as a share of the column's: half and half, and away from what EM cannot come back from.
     random_shares: tuple[float, float] = (0.2, 0.8)

@@ -238,10 +238,9 @@ def random_states(
     drawn = random_starts(landscape, n_drawn, k, rng)
     if n_drawn == n_states:
         return [drawn.pick(np.array([i])) for i in range(n_states)]
-    for n_kept, n_steps in ((max(n_states, n_drawn // 3), POLICY.look_steps), (n_states, POLICY.first_steps)):
-        climbed = refine_products(data, drawn, max_iter=n_steps, tol=0.0)
-        drawn = climbed.parameters.pick(np.argsort(-climbed.values, kind="stable")[:n_kept])
-    return [drawn.pick(np.array([i])) for i in range(n_states)]
+    climbed = refine_products(data, drawn, max_iter=POLICY.first_steps, tol=0.0)
+    best = np.argsort(-climbed.values, kind="stable")[:n_states]
+    return [climbed.parameters.pick(best[i : i + 1]) for i in range(n_states)]
 
 
 def random_starts(landscape: ProductLandscape, n_starts: int, k: int, rng: np.random.Generator) -> Parameters:
