@@ -187,6 +187,14 @@ def test_weights_are_repetitions(data):
     assert weighted.evidence(3).bic == pytest.approx(repeated.evidence(3).bic, rel=1e-3)
 
 
+def test_halves_too_small_for_a_number_say_so(data):
+    rows = data["gaussian-mixture"][:16]
+    found = odeco.choose_components(estimator("gaussian-mixture", 1, effort="quick"), rows, [2, 9])
+    assert found.evidence(9).note == "a half has 8 samples: too few for 9 components"
+    assert np.isnan(found.evidence(9).held_out)
+    assert np.isfinite(found.evidence(2).held_out)
+
+
 def test_what_cannot_be_done_is_said(data, tmp_path):
     rows, model = data["gaussian-mixture"], estimator("gaussian-mixture")
     with pytest.raises(ValueError, match="n_components='auto' compares fits to all rows, and a stream keeps none"):

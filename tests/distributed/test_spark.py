@@ -19,8 +19,9 @@ from odeco import (
     MultiViewMixture,
     ProductMixture,
     SingleTopicModel,
+    choose_components,
 )
-from odeco.simulate import markov_chain
+from odeco.simulate import gaussian_mixture, markov_chain
 from odeco.sources import checkpointed, out_of_core
 from odeco.sources.spark import from_spark
 from tests.distributed.test_signatures import CHANGES, refuses
@@ -116,6 +117,18 @@ def test_mixtures_and_ica_of_arrays_and_columns(spark):
     frame = spark.createDataFrame(sources.tolist(), ["a", "b", "c", "d"])
     ica = ICA(4, random_state=0, refine=None)
     np.testing.assert_allclose(ica.fit(frame).mixing_, ica.fit(out_of_core(sources)).mixing_, atol=1e-9)
+
+
+def test_the_number_of_components_is_chosen_where_the_rows_are(spark):
+    means = np.array([[0.0, 0, 0], [7, 0, 0], [0, 7, 0]])
+    points = gaussian_mixture(400, means, [0.4, 0.35, 0.25], random_state=0).rows
+    frame = spark.createDataFrame(points.tolist(), ["a", "b", "c"]).coalesce(2)
+    model = GaussianMixture(effort="quick", max_iter=3, random_state=0)  # a step is a job: three will do
+    found, here = (choose_components(model, rows, [2, 3]) for rows in (frame, points))
+    assert found.best == here.best == 3
+    assert found.evidence(3).bic == pytest.approx(here.evidence(3).bic, abs=1.0)  # EM is not at its end
+    assert found.evidence(3).replication > 0.95
+    assert found.evidence(3).held_out == pytest.approx(here.evidence(3).held_out, abs=0.2)  # other halves
 
 
 def test_labels_of_crowds_wide_and_long(spark, crowd):

@@ -105,6 +105,29 @@ def test_few_looks_find_the_best_of_many(truth, way):
     assert around <= set(land.seen(thoroughly=True))
 
 
+@pytest.mark.parametrize("truth", [16, 22, 30])
+def test_more_are_looked_at_where_the_largest_was_best(truth):
+    land = Landscape(lambda k: abs(k - truth))
+    screen(list(range(1, 16)), land)
+    assert land.best() == 15
+    screen(list(range(1, 31)), land)
+    assert land.best() == truth
+
+
+def test_a_look_that_fails_is_not_made_for_ever():
+    """The best of the quick fits has no thorough one: the moments do not determine it then."""
+
+    class Failing(Landscape):
+        def best(self):
+            known = [k for k, quick in self.looks.items() if quick or k != 3]
+            return min(known, key=self.curve) if known else None
+
+    land = Failing(lambda k: abs(k - 3))
+    screen(list(range(1, 8)), land)
+    assert land.looks[3] is False
+    assert land.best() in (2, 4)
+
+
 def test_every_and_few_candidates_are_all_looked_at():
     for candidates, every in ((list(range(1, 41)), True), ([3, 5, 9], False)):
         land = Landscape(lambda k: abs(k - 5))

@@ -163,7 +163,8 @@ def _explored(
         raise ValueError(f"criterion={criterion!r} needs two halves of the rows, which these cannot be cut into.")
     whole = Path(estimator, source, opened, numbers[-1])
     paths = None if both is None else (whole.over(both[0]), whole.over(both[1]))
-    gathering = Gathering(whole, paths, full=estimator._criterion != "held_out", criterion=criterion, watch=watch)
+    full = estimator._criterion != "held_out"
+    gathering = Gathering(whole, paths, full=full, criterion=criterion, n_half=n // n_parts, watch=watch)
     if before is not None:
         gathering.goes_on(before[1])
     if criterion == "spectrum" and both is None:

@@ -49,12 +49,15 @@ class Gathering:
         Whether all rows are fitted too: not where nothing but the halves is asked.
     criterion : str
         What decides.
+    n_half : int
+        Samples of a half.
     """
 
     whole: Path
     halves: tuple[Path, Path] | None
     full: bool
     criterion: str
+    n_half: int
     watch: Callable[[Evidence], None] | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +76,7 @@ class Gathering:
         began = perf_counter()
         quick = quick and self.whole.has_quick
         row = Evidence(k, note="by a quick fit" if quick else "")
+        self._quick = self._quick | {k} if quick else self._quick - {k}
         try:
             row = self._on_all(row, k, quick=quick) if self.full else row
             row = self._on_halves(row, k) if self.halves is not None else row
@@ -89,14 +93,11 @@ class Gathering:
 
     def seen(self, *, thoroughly: bool = False) -> Collection[int]:
         """The numbers that were looked at."""
-        return self.models.keys() | (self.rows.keys() - self._quick) if thoroughly else self.rows.keys()
+        return self.rows.keys() - self._quick if thoroughly else self.rows.keys()
 
     def _on_all(self, row: Evidence, k: int, *, quick: bool) -> Evidence:
         model = self.whole.fit(k, quick=quick)
-        if quick:
-            self._quick.add(k)
-        else:
-            self._quick.discard(k)
+        if not quick:
             self.models[k] = model
         if model._judges() and (n_parameters := model._n_parameters()) is not None:
             scores = fill(Scores(model), self.whole.source)
@@ -114,6 +115,8 @@ class Gathering:
 
     def _on_halves(self, row: Evidence, k: int) -> Evidence:
         assert self.halves is not None
+        if k >= self.n_half:
+            return replace(row, note=f"a half has {self.n_half} samples: too few for {k} components")
         models = [half.fit(k) for half in self.halves]
         alike = replication(models[0], models[1], k, self.halves[0].source)
         row = replace(row, replication=float(alike.min()))

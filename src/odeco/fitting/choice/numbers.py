@@ -55,13 +55,13 @@ def explore(candidates: Sequence[int], looking: Looking, *, every: bool) -> None
 
 def screen(candidates: Sequence[int], looking: Looking) -> None:
     """Quick looks at some candidates, upwards until more are worse and worse; then thorough ones around the best."""
-    in_vain, best = 0, None
+    in_vain = 0
     for k in _spread(candidates):
-        if k not in looking.seen():
-            looking.look(k, quick=True)
-        found = looking.best()
-        best, in_vain = (found, 0) if found != best else (best, in_vain + 1)
-        if in_vain == _IN_VAIN and best is not None:
+        if k in looking.seen():
+            continue
+        looking.look(k, quick=True)
+        in_vain = 0 if looking.best() in (k, None) else in_vain + 1
+        if in_vain == _IN_VAIN:
             break
     _close_in(candidates, looking)
 
