@@ -162,7 +162,8 @@ def _explored(
     if needed and both is None:
         raise ValueError(f"criterion={criterion!r} needs two halves of the rows, which these cannot be cut into.")
     whole = Path(estimator, source, opened, numbers[-1])
-    paths = None if both is None else (whole.over(both[0]), whole.over(both[1]))
+    largest = max((k for k in numbers if k < n // n_parts), default=1)
+    paths = None if both is None else (whole.over(both[0], largest), whole.over(both[1], largest))
     full = estimator._criterion != "held_out"
     gathering = Gathering(whole, paths, full=full, criterion=criterion, n_half=n // n_parts, watch=watch)
     if before is not None:

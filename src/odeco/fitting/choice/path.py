@@ -39,9 +39,9 @@ class Path:
         """Whether a quick fit differs from another one."""
         return getattr(self.estimator, "effort", "quick") != "quick" and self.estimator.refine is not None
 
-    def over(self, source: Any) -> Path:
+    def over(self, source: Any, largest: int) -> Path:
         """The same over other rows of the same form."""
-        return Path(self.estimator, source, self.opened, self.largest)
+        return Path(self.estimator, source, self.opened, largest)
 
     def fit(self, k: int, *, quick: bool = False) -> Any:
         """The fit with k components; MomentError where the rows do not determine it. `quick`: one start alone."""
