@@ -19,8 +19,8 @@ import odeco
 from benchmarks import harness, provenance
 from benchmarks.choice_data import DRAWN
 from benchmarks.provenance import Result, Section
+from benchmarks.topics import load
 from benchmarks.trust_counts import MOST, problems
-from benchmarks.trust_data import counts
 from odeco.fitting.choice.rule import REPLICATED
 
 NAME = "choice"
@@ -84,12 +84,12 @@ def _peer(problem: Any) -> tuple[int | None, int | None]:
 
 
 def _cost(quick: bool) -> list[dict[str, Any]]:
-    return [_cost_of(name) for name in (("sotu",) if quick else ("debian", "sotu"))]
+    return [_cost_of(name) for name in (("sotu",) if quick else ("debian", "wordnet_glosses", "sotu"))]
 
 
 def _cost_of(name: str) -> dict[str, Any]:
     """Of topics: one fit of 30 of them, the choice among 2 to 30, and the choice with a look at every number."""
-    documents, model = counts(name), odeco.LatentDirichletAllocation(TOPICS[-1], random_state=0)
+    documents, model = load(name), odeco.LatentDirichletAllocation(TOPICS[-1], random_state=0)
     fit, _ = _seconds(lambda: model.fit(documents))
     run: dict[str, Any] = {"data": name, "n": int(documents.shape[0]), "fit": fit}
     for way, every in (("choice", False), ("every", True)):
