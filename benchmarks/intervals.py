@@ -16,12 +16,15 @@ import odeco
 from benchmarks import harness, provenance
 from benchmarks.intervals_cases import CASES, Case
 from benchmarks.provenance import Result, Section
+from odeco.models.cards import known_card
+from odeco.uncertainty.replication import replication_of_rows
+from odeco.uncertainty.units import units_of
 
 NAME = "intervals"
 # The constants of the intervals were chosen on seeds from 1000 on: figures come from others.
 FIRST_SEED = 5000
 DATA_SETS = 200
-REPLICATION_SETS = 5
+REPLICATION_SETS = 4
 EXTRA = (1, 2)  # components too many; of three, half as many again are two
 # Models whose number of components cannot be larger than what the data have.
 _FIXED = ("DawidSkene",)
@@ -93,10 +96,10 @@ def _told_apart(case: Case, extra: int, n_sets: int) -> dict[str, Any]:
     true, spurious = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + n_sets):
         X, given = case.draw(np.random.default_rng(seed), case.sizes[1])
-        model = case.make(seed, n_components=3 + extra).fit(X, **given)
-        found = odeco.intervals(model, X, method="replicates", n_replicates=10, random_state=seed, **given)
+        model = case.make(seed).set_params(n_components=3 + extra).fit(X, **given)
+        units = units_of(known_card(model), model, X, given.get("lengths"), None)
         partners = set(case.partners(model).tolist())
-        for place, value in enumerate(found.replication):
+        for place, value in enumerate(replication_of_rows(model, units, np.random.default_rng(seed))):
             (true if place in partners else spurious).append(float(value))
     return {"model": case.name, "extra": extra, "true": true, "spurious": spurious}
 

@@ -299,7 +299,12 @@ MUTATIONS = [
     Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
     # Intervals: information of a mixture, scores of a chain, bounds, weighted sums
     Mutation("uncertainty/scores.py", "- sums.complete + sums.outer", "- sums.complete", SCORES),
-    Mutation("uncertainty/scores.py", "(both - once[a] - once[b]) / SECOND**2", "both / SECOND**2", SCORES),
+    Mutation(
+        "uncertainty/scores.py",
+        "sums.second[a, b] += (both - once[a]",
+        "sums.second[a, b] += (both - 0 * once[a]",
+        SCORES,
+    ),
     Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
