@@ -15,6 +15,7 @@ from scipy import sparse
 from odeco.fitting.card import Card
 from odeco.sources.counts import check_weights
 from odeco.sources.crowd import read_labels
+from odeco.sources.kinds import is_dask
 from odeco.sources.sequences import join_sequences
 from odeco.sources.values import is_frame
 from odeco.sources.views import is_views
@@ -97,7 +98,7 @@ def _weighted(data: Any, n: int, kind: str, weights: ArrayLike | None) -> Units:
 
 def _gathered(X: Any, card: Card) -> Any:
     """Batches as one; what can be read only once, or lies where rows cannot be drawn, is refused."""
-    if hasattr(X, "compute") and not is_frame(X):  # Dask
+    if is_dask(X):
         return X.compute()
     if callable(X):
         X = list(X())

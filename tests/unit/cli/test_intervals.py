@@ -10,7 +10,7 @@ import pytest
 import odeco
 from odeco import shared_moments
 from odeco.uncertainty import read_intervals, write_intervals
-from tests.command_line import call, write_rows
+from tests.command_line import FITS, call, write_rows, written
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +91,16 @@ def test_files_of_moments_are_the_data(made):
     done = call("intervals", folder / "model.odeco", *paths, "--seed", "0", "--out", folder / "sums.csv")
     assert done.returncode == 0, done.stderr
     assert read_intervals(folder / "sums.csv").method == "block sums"
+
+
+@pytest.mark.parametrize("name", ["lda", "multiview", "dawid-skene", "gaussian-hmm"])  # each kind of rows
+def test_data_of_every_kind_from_its_file(name, tmp_path):
+    data, model, out = written(name, tmp_path), tmp_path / "model.odeco", tmp_path / "sure.csv"
+    arguments = [data if each == "FILE" else each for each in FITS[name][0]]
+    assert call("fit", name, *arguments, "--seed", "0", "--out", model).returncode == 0
+    done = call("intervals", model, data, "--replicates", "10", "--seed", "0", "--out", out)
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "page.html"
+    assert call("report", model, "--intervals", out, "--out", page).returncode == 0
+    assert "How sure" in page.read_text(encoding="utf-8")
+    assert "replicate" in call("show", model, "--intervals", out).stdout

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
@@ -13,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import odeco
 from odeco import shared_moments
 from odeco.exceptions import MomentWarning
+from odeco.sources import out_of_core
 from odeco.uncertainty import class_table, read_intervals, write_intervals
 from odeco.uncertainty.bounds import Errors, bounded
 from odeco.uncertainty.parameters import Learned
@@ -255,6 +259,8 @@ def test_bad_input_is_said():
         odeco.intervals(model, X[:, :3])
     with pytest.raises(ValueError, match="can be read only once"):
         odeco.intervals(model, iter([X]))
+    with pytest.raises(ValueError, match="cannot be drawn from again: give rows in memory"):
+        odeco.intervals(model, out_of_core(lambda: iter([X])))
     with pytest.raises(ValueError, match="lengths says nothing to GaussianMixture"):
         odeco.intervals(model, X, lengths=[400])
     with pytest.raises(NotFittedError):
@@ -277,5 +283,6 @@ def test_bad_moments_are_said(spheres):
 def test_batches_and_functions_are_the_rows(spheres):
     model, X, _ = data_of("gaussian_mixture")
     whole = odeco.intervals(model, X, replication=False)
-    for given in (np.array_split(X, 3), lambda: iter(np.array_split(X, 3))):
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    for given in (np.array_split(X, 3), lambda: iter(np.array_split(X, 3)), da.from_array(X, chunks=(150, 4)), frame):
         assert np.allclose(odeco.intervals(model, given, replication=False).low["means_"], whole.low["means_"])
