@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, Any]
 
-# A component that agrees with those of half the data less than this was not found again: half-way between components
-# drawn from a model and those that it has too many of (`python -m benchmarks intervals`).
-REPLICATED = 0.7
+# A component that agrees with those of half the data less than this was not found again. Of 264 true components of fits
+# with one or two too many 97 % agreed more, of the 132 others 85 % less (`python -m benchmarks intervals`).
+REPLICATED = 0.8
 
 
 @dataclass(frozen=True, eq=False)
