@@ -79,11 +79,11 @@ def test_the_readme_prints_what_it_says():
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})
-    ours, theirs = printed.getvalue().splitlines(), said.splitlines()
-    assert len(ours) == len(theirs) == 4
-    # On another processor sums are rounded otherwise, and words of nearly equal weight change places.
-    shared = [len(set(one.split()) & set(other.split())) for one, other in zip(ours, theirs, strict=True)]
-    assert min(shared) >= 6, (ours, theirs)
+    topics = [set(line.split()) for line in printed.getvalue().splitlines()]
+    shown = [set(line.split()) for line in said.splitlines() if line != "..."]
+    assert (len(topics), len(shown)) == (20, 4)
+    # On another processor sums are rounded otherwise: topics and words of nearly equal weight change places.
+    assert min(max(len(words & topic) for topic in topics) for words in shown) >= 6, printed.getvalue()
 
 
 @pytest.mark.parametrize("name", KEPT)

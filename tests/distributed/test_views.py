@@ -72,7 +72,8 @@ def test_a_start_from_clusters_takes_the_same_samples(views, monkeypatch):
     """Constant columns have no moments: k-means on every second sample of 3,000, wherever they are."""
     monkeypatch.setattr("odeco.models.multiview.search.POLICY", replace(POLICY, most_rows=1500))
     views = [views[0], views[1], np.ones((3000, 2))]
-    model = MultiViewMixture(3, likelihood="gaussian", random_state=0, max_iter=3)
+    # Moves among answers taken for Gaussian ones, which have spikes, hang on the last bit of a sum.
+    model = MultiViewMixture(3, likelihood="gaussian", random_state=0, max_iter=3, effort="quick")
     with pytest.warns(MomentWarning, match="EM started from k-means"):
         here = model.fit(views).means_[0]
     seen, collect = [], partitions.Partitioned.collect

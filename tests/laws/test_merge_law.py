@@ -104,6 +104,15 @@ def fits(rng: np.random.Generator) -> Iterator[Any]:
     yield from fit_tables(rng)
     yield from fit_views(rng)
     yield from fit_sequences(rng)
+    yield choose_number(rng)
+
+
+def choose_number(rng: np.random.Generator) -> Any:
+    """How many components, by halves of rows that lie elsewhere."""
+    rows = 6.0 * rng.choice(2, (600, 1)) + rng.standard_normal((600, 3))
+    parts = [rows[low : low + 100] for low in range(0, 600, 100)]
+    mixture = odeco.GaussianMixture(random_state=0, effort="quick")
+    return odeco.choose_components(mixture, out_of_core(lambda: iter(parts)), [1, 2])
 
 
 def everywhere(model: Any, data: Any, n_parts: int = 6) -> Iterator[Any]:

@@ -66,7 +66,7 @@ def given_options(card: Card, values: dict[str, Any]) -> tuple[list[str], dict[s
 
 def _fit_parameters(card: Card, reader: Reader) -> list[inspect.Parameter]:
     found = "" if card.count_required else "; found by the model if left out"
-    number = f"Number of {card.plural}{found}; auto or 2..30: chosen from the data."
+    number = f"Number of {card.plural}{found}. With auto, or 2..30, the data choose it."
     return model_parameters(
         card,
         reader,

@@ -134,14 +134,14 @@ def _refuse_texts(X: Any) -> None:
     """Raise where X holds texts, or lists of words, in the place of their counts: say how these are had."""
     text = _first_text(X)
     if text is not None:
-        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        shown = repr(text) if len(text) <= 40 else f"{text[:37]!r}..."
         raise ValueError(
-            f"X must hold numbers, and holds the text {shown!r}: topic models take how often each word stands in each "
+            f"X must hold numbers, and holds the text {shown}: topic models take how often each word stands in each "
             "document, so count the words first, X = odeco.text.Vectorizer(stop_words='english').fit_transform(texts)."
         )
 
 
-def _first_text(X: Any) -> str | None:
+def _first_text(X: Any) -> str | bytes | None:
     """The text that X begins with: a string, one in a list, a list of words, a column of a frame."""
     if is_frame(X):
         columns = [X.iloc[:, j] for j, dtype in enumerate(X.dtypes) if getattr(dtype, "kind", "O") in "OUST"]
@@ -154,7 +154,9 @@ def _first_text(X: Any) -> str | None:
         if not len(first):
             return None
         first = first.iloc[0] if hasattr(first, "iloc") else first[0]
-    return str(first) if isinstance(first, (str, bytes)) else None
+    if isinstance(first, bytes):
+        return bytes(first)
+    return str(first) if isinstance(first, str) else None
 
 
 def _to_csr(X: Any) -> sparse.csr_array:

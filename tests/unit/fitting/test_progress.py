@@ -70,7 +70,7 @@ def test_many_steps_are_few_lines(capsys):
 
 def test_the_command_line_hears_the_same_words():
     stage, heard = Stage(), []
-    stage.describe = heard.append
+    stage.step_shown = lambda what, done, total: heard.append(what)
     with listening(stage.hear):
         odeco.GaussianMixture(1, random_state=0).fit(np.random.default_rng(0).standard_normal((50, 2)))
     assert heard[0] == "pass 1 over the data"
