@@ -302,7 +302,7 @@ def test_a_source_is_as_good_as_an_array():
 def test_same_seed_same_result_and_the_data_are_left_alone():
     x, *_ = draw(1000, separation=2.0)  # so close that a search with other seeds ends elsewhere
     before = x.copy()
-    first, second = (GaussianMixture(4, random_state=5).fit(x) for _ in range(2))
+    first, second = (GaussianMixture(4, random_state=3).fit(x) for _ in range(2))
     np.testing.assert_array_equal(first.means_, second.means_)
     np.testing.assert_array_equal(x, before)
     np.testing.assert_array_equal(first.sample(5)[0], second.sample(5)[0])
