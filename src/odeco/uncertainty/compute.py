@@ -119,12 +119,21 @@ def intervals(
     card = known_card(model)
     _check(level, method, n_replicates)
     check_is_fitted(model, [name for name in card.learned if not name.startswith("_")], all_or_any=any)
-    rng = as_generator(random_state)
+    model, rng = _with_its_number(model), as_generator(random_state)
     task = Task(model, card, learned_arrays(model, card), n_replicates or _REPLICATES, rng, progress, replication)
     with single_threaded_blas():
         if _are_moments(X):
             return _of_moments(task, _read_parts(X, model), level)
         return _of_rows(task, X, lengths, sample_weight, method, level)
+
+
+def _with_its_number(model: Any) -> Any:
+    """The model, asked for as many components as the data chose: replicates have the same number."""
+    if getattr(model, model._count) != "auto":
+        return model
+    chosen = copy(model)
+    setattr(chosen, model._count, model.n_components_)
+    return chosen
 
 
 def _check(level: float, method: str, n_replicates: int | None) -> None:

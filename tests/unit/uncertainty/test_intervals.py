@@ -286,3 +286,14 @@ def test_batches_and_functions_are_the_rows(spheres):
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
     for given in (np.array_split(X, 3), lambda: iter(np.array_split(X, 3)), da.from_array(X, chunks=(150, 4)), frame):
         assert np.allclose(odeco.intervals(model, given, replication=False).low["means_"], whole.low["means_"])
+
+
+@pytest.mark.parametrize("method", ["sandwich", "replicates"])
+def test_a_number_of_components_that_the_data_chose_is_that_of_the_intervals(method):
+    rng = np.random.default_rng(0)
+    X = 8.0 * np.eye(3)[rng.integers(3, size=300)] + rng.standard_normal((300, 3))
+    model = odeco.GaussianMixture("auto", random_state=0).fit(X)
+    found = odeco.intervals(model, X, method=method, n_replicates=10, random_state=0)
+    assert model.n_components_ == 3
+    assert found.low["means_"].shape == (3, 3)
+    assert found.replicated.all()
