@@ -50,6 +50,17 @@ class Found:
     error: MomentError | None = None
 
 
+def _said_of_choice(choice: Any) -> tuple[str, ...]:
+    """What is worth a warning: a number that has no end."""
+    if not choice.open_ended:
+        return ()
+    return (
+        f"the data would have {choice.best} components or more, the largest number that was tried: components of this "
+        "form may not be those of the data. Scale the columns, or use another form (covariance_type, family); "
+        "odeco.choose_components tries more.",
+    )
+
+
 class MomentEstimator(Shown):
     """An estimator by moments. A model gives:
 
@@ -227,7 +238,8 @@ class MomentEstimator(Shown):
         vars(self).update({name: value for name, value in vars(model).items() if name not in arguments})
         self.n_components_ = choice.best
         report = model.diagnostics_
-        self._finish(replace(report, details={**report.details, "choice": choice}))
+        advice = (*report.advice, *_said_of_choice(choice))
+        self._finish(replace(report, advice=advice, details={**report.details, "choice": choice}))
         return self
 
     def _partial_fit(self, X: Any, **given: Any) -> Self:

@@ -103,7 +103,8 @@ _REPORTS: Mapping[str, Stored] = {
         "",
         shapes(
             "best: positive-whole, reason: text, plausible: list of positive-whole, "
-            "criterion: among bic icl marginal held_out replication spectrum, table: list of Evidence"
+            "criterion: among bic icl marginal held_out replication spectrum, table: list of Evidence, "
+            "open_ended: flag"
         ),
     ),
     "Evidence": Stored(

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import odeco
+from odeco.exceptions import MomentWarning
 from odeco.families.simplex import fitted_gain
 from odeco.fitting.choice.judging import BLOCKS, Scores, matched, standard_error
 from odeco.fitting.choice.numbers import check_candidates, explore, screen
@@ -274,3 +275,19 @@ def test_the_price_of_probabilities_is_that_of_integrating_them_out():
     never = np.hstack([counts, np.zeros((1, 5))])
     price = fitted_gain(never, never / 10) - fitted_gain(counts, rows)
     assert 0 < price < 0.9 * 5 * np.log(10) / 2  # symbols that never come cost less than BIC has them pay
+
+
+def test_numbers_without_an_end_are_doubted_and_kept_small():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 2)) * [1.0, 1000.0]  # no spheres
+    with pytest.warns(MomentWarning, match="15 components or more, the largest number that was tried: .* Scale the"):
+        model = odeco.GaussianMixture("auto", random_state=0).fit(x)
+    assert model.diagnostics_.details["choice"].open_ended
+    assert odeco.GaussianMixture("auto", random_state=0).fit(x / [1.0, 1000.0]).n_components_ == 1
+
+
+def test_as_many_as_there_can_be_have_an_end():
+    sources = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    choice = odeco.choose_components(odeco.ICA(random_state=0), sources @ [[1.0, 0.5], [0.2, 1.0]], [1, 2])
+    assert (choice.best, choice.open_ended) == (2, False)
+    assert "there may be more" not in choice.reason

@@ -18,8 +18,9 @@ from odeco.sources.base import require_passes
 from odeco.sources.halves import halves_of
 from odeco.sources.kinds import Checkpointed
 
-# Where nobody said how many to try: up to this many, and twice or four times as many where the best is the last.
-_FIRST_MOST, _MOST = 15, 60
+# Where nobody said how many to try: up to this many, then twice or four times as many where the best is the last, while
+# each has some samples. Components of a form that does not fit (spheres for columns of different units) have no end.
+_FIRST_MOST, _MOST, _SAMPLES_EACH = 15, 60, 50
 
 
 def choose_components(
@@ -107,15 +108,17 @@ def _chosen(
     decided_by = estimator._criterion if criterion == "auto" else criterion
     if wanted is not None:
         _check_within(estimator, wanted, n, most)
-        return _explored(estimator, source, opened, n, wanted, decided_by, halves=halves, every=every, watch=watch)
+        return _explored(
+            estimator, source, opened, (n, most), wanted, decided_by, halves=halves, every=every, watch=watch
+        )
     limit, found = _FIRST_MOST, None
     while True:
         numbers = list(range(1, min(limit, most, n - 1) + 1))
         found = _explored(
-            estimator, source, opened, n, numbers, decided_by, found, halves=halves, every=every, watch=watch
+            estimator, source, opened, (n, most), numbers, decided_by, found, halves=halves, every=every, watch=watch
         )
         limit *= 2
-        if found[0].best < numbers[-1] or numbers[-1] < limit // 2 or limit > _MOST:
+        if found[0].best < numbers[-1] or numbers[-1] < limit // 2 or limit > min(_MOST, n // _SAMPLES_EACH):
             return found
 
 
@@ -152,11 +155,11 @@ def _check_within(estimator: Any, wanted: list[int], n: int, most: int) -> None:
 
 
 def _explored(
-    estimator: Any, source: Any, opened: Mapping[str, Any], n: int, numbers: list[int], criterion: str,
+    estimator: Any, source: Any, opened: Mapping[str, Any], sizes: tuple[int, int], numbers: list[int], criterion: str,
     before: tuple[Choice, Gathering] | None = None, *,
     halves: bool, every: bool, watch: Callable[[Evidence], None] | None,
 ) -> tuple[Choice, Gathering]:  # fmt: skip
-    needed = criterion in ("held_out", "replication")
+    needed, (n, most) = criterion in ("held_out", "replication"), sizes
     small, n_parts = estimator._most_judged() is not None, _n_parts(estimator, n)
     both = halves_of(source, _seed(estimator), n_parts, small=small) if halves or needed else None
     if needed and both is None:
@@ -175,7 +178,7 @@ def _explored(
         screen(numbers, gathering)
     else:
         explore(numbers, gathering, every=every)
-    choice = decide(gathering.with_spectrum(), criterion)
+    choice = decide(gathering.with_spectrum(), criterion, most)
     if choice is None:
         raise MomentError(_nothing(criterion, gathering))
     return choice, gathering

@@ -85,6 +85,8 @@ class Choice:
         What decided: "bic", "icl", "marginal", "held_out", "replication" or "spectrum".
     table : tuple of Evidence
         One for each number that was looked at, ascending.
+    open_ended : bool
+        Whether the largest number that was tried may be the best, and there could be more.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class Choice:
     plausible: tuple[int, ...]
     criterion: str
     table: tuple[Evidence, ...] = field(repr=False)
+    open_ended: bool = False
 
     def __iter__(self) -> Iterator[Evidence]:
         return iter(self.table)

@@ -27,8 +27,8 @@ class _Verdict:
     why: str
 
 
-def decide(rows: Sequence[Evidence], criterion: str) -> Choice | None:
-    """The choice by one criterion; None where no row has any evidence of its kind."""
+def decide(rows: Sequence[Evidence], criterion: str, most: int | None = None) -> Choice | None:
+    """The choice by one criterion, of `most` that there can be; None where no row has any evidence of its kind."""
     known = [row for row in sorted(rows, key=lambda row: row.n_components) if _KNOWN[criterion](row)]
     if not known:
         return None
@@ -37,10 +37,12 @@ def decide(rows: Sequence[Evidence], criterion: str) -> Choice | None:
     if len(found.plausible) > 1:
         low, high = found.plausible[0], found.plausible[-1]
         reason += f"; the evidence does not tell {low} to {high} apart"
-    if (largest := max(row.n_components for row in rows)) in found.plausible and len(rows) > 1:
+    largest = max(row.n_components for row in rows)
+    open_ended = largest in found.plausible and len(rows) > 1 and largest != most
+    if open_ended:
         reason += f"; {largest} is the largest number that was tried, so there may be more"
     table = tuple(sorted(rows, key=lambda row: row.n_components))
-    return Choice(found.best, f"{reason}.", found.plausible, criterion, table)
+    return Choice(found.best, f"{reason}.", found.plausible, criterion, table, open_ended)
 
 
 def _counted(k: int) -> str:
