@@ -20,7 +20,7 @@ documents = Sybil(
 )
 docstrings = Sybil(
     parsers=[DocTestParser()],
-    patterns=["src/**/*.py", "src/odeco/*/*.py"],
+    patterns=["src/odeco/*.py", "src/odeco/*/*.py", "src/odeco/*/*/*.py"],
     document_types={".py": PythonDocStringDocument},
 )
 pytest_collect_file = SybilCollection([documents, docstrings]).pytest()

@@ -68,7 +68,7 @@ def choose_components(
     Examples
     --------
     >>> import odeco
-    >>> truth = odeco.simulate.random_chain(3, 8, random_state=0)
+    >>> truth = odeco.simulate.random_chain(3, 8, random_state=1)
     >>> symbols = odeco.simulate.categorical_hmm(4000, *truth, random_state=1).observations
     >>> choice = odeco.choose_components(odeco.CategoricalHMM(random_state=0), symbols, range(1, 6))
     >>> choice.best
