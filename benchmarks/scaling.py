@@ -259,9 +259,9 @@ def _loop_table(measured: dict[str, Any]) -> str:
     header = ["topics", "a step of EM, each word", "of the limit", "a step of CVB0, each word", "of the limit"]
     return (
         "\n\nThe same loops by themselves, one thread, all words in cache. A word takes as long with few topics as "
-        "with all that fit a register: each has three sums across registers and two divisions in a row to wait for, "
-        "which bind the loop where topics are few. Registers that topics do not fill are lost, too.\n\n"
-        + harness.markdown_table(header, rows)
+        "with all that fit a register. What binds it there is probably what each word waits for, three sums across "
+        "registers and two divisions in a row: that is read off these times and the instructions, not off counters of "
+        "the processor. Registers that topics do not fill are lost, too.\n\n" + harness.markdown_table(header, rows)
     )
 
 

@@ -76,8 +76,8 @@ def test_where_git_cannot_say_pages_say_so_and_nothing_else_differs(written_anew
     monkeypatch.setattr(provenance, "changed_since", lambda commit, patterns: None)
     pages = {page: page.read_text() for page in PAGES}
     after = written_anew("ica", lambda text: text)[1]
-    assert after != pages
-    assert "Git cannot say whether the code it measures has changed since." in after[PAGES[0]]
+    (page,) = (page for page in PAGES if after[page] != pages[page])
+    assert "Git cannot say whether the code it measures has changed since." in after[page]
     assert comparable("ica", after) == comparable("ica", pages)
 
 
