@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,19 @@ def take_first_screens(browser: Any, folder: Path) -> list[Path]:
 
 def keep(page: Any, path: Path) -> Path:
     """A picture of what the window shows; the page is closed."""
-    page.screenshot(path=path)
+    screenshot(page, path)
     page.context.close()
     return path
+
+
+def screenshot(page: Any, path: Path, *, whole: bool = False) -> bytes:
+    """A picture of a window or of the whole page; a busy browser has none at times, and is asked again."""
+    from playwright.sync_api import Error
+
+    for _ in range(2):
+        with suppress(Error):
+            return bytes(page.screenshot(path=path, full_page=whole))
+    return bytes(page.screenshot(path=path, full_page=whole))
 
 
 def main() -> None:

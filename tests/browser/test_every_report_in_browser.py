@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs_scripts import load
 from tests.fitted_models import FITTED
+
+pictures = load("pictures")
 
 LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390)}
 
@@ -22,7 +25,7 @@ def test_every_report_opens_cleanly_in_every_look(visit, name, tmp_path):
         assert page.locator("h1").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{look} scrolls sideways"
         grounds[look] = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        picture = page.screenshot(path=Path(kept or tmp_path) / f"{name}-{look}.png", full_page=bool(kept))
+        picture = pictures.screenshot(page, Path(kept or tmp_path) / f"{name}-{look}.png", whole=bool(kept))
         assert len(picture) > 10_000  # more than an empty page
     assert grounds["dark"] != grounds["light"] == grounds["phone"]
     assert_accessible(page)

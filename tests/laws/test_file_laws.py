@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -230,6 +230,7 @@ def test_blocks_of_csv_do_not_matter(data, width, sizes):
     ends=st.lists(END, min_size=8, max_size=8),
     sizes=st.lists(SIZES, min_size=3, max_size=3),
 )
+@example(objects=[{}, {"a": 2**53 + 1}], ends=["\n"] * 8, sizes=[1, 1, 1])
 def test_blocks_of_json_lines_do_not_matter(objects, ends, sizes):
     content = "".join(json.dumps(row, ensure_ascii=False) + end for row, end in zip(objects, ends, strict=False))
     assert_blocks_do_not_matter("a.jsonl", content.encode(), sizes, table_of)

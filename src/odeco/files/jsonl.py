@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
     """The columns of JSON lines; one pass over them finds out what they hold."""
     kinds: dict[str, str | None] = {}
     odd: set[str] = set()
-    n_rows, n_values = 0, 0
+    n_rows, n_values, n_given = 0, 0, Counter[str]()
     for objects in _objects(file, encoding):
         n_rows += len(objects)
         for row in objects:
@@ -27,6 +28,7 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
                 if name not in kinds:
                     file.check_limit("table_columns", len(kinds) + 1, "its rows have too many different names")
                 kinds[name] = joined_kind(kinds.get(name), _kind(value))
+                n_given[name] += value is not None
                 if isinstance(value, (list, dict)):
                     odd.add(name)
     if n_rows == 0 or not kinds:
@@ -34,7 +36,9 @@ def read_jsonl(file: InputFile, encoding: str = "utf-8") -> TableInput:
     what = f"its {n_rows} rows of {len(kinds)} columns hold only {n_values} values: empty cells are too many"
     file.check_limit("empty_cells", n_rows * len(kinds) - 100 * n_values, what)
     usable = {name: None if name in odd else kind or "number" for name, kind in kinds.items()}
-    return TableInput(file, "jsonl", list(kinds), list(usable.values()), partial(_read, file, encoding, usable))
+    # Whole numbers with gaps are floats in every batch, also in one without a gap: large ones are refused in all.
+    read_as = {n: "number" if kind == "integer" and n_given[n] < n_rows else kind for n, kind in usable.items()}
+    return TableInput(file, "jsonl", list(kinds), list(usable.values()), partial(_read, file, encoding, read_as))
 
 
 def _objects(file: InputFile, encoding: str) -> Iterator[list[dict[str, Any]]]:
