@@ -9,10 +9,17 @@ PY := $(VENV)/bin/python
 PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
 USABLE := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 PIP_INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check
+# Dependencies come from the network while the package is compiled: two pips, no package in common.
+# Options of both, names of extras, options of the package alone.
+define INSTALL
+	@$(PY) tools/dependencies.py $(2) >$(VENV)/dependencies.txt
+	@$(PIP_INSTALL) $(1) --requirement $(VENV)/dependencies.txt & others=$$!; \
+	    $(PIP_INSTALL) $(1) $(3) --no-deps --editable .; made=$$?; wait $$others && exit $$made
+endef
 CMAKE := $(if $(wildcard $(VENV)/bin/cmake),$(VENV)/bin/cmake,cmake)
 CORES := $(shell nproc 2>/dev/null || echo 2)
 # A demo runs where it was compiled and imports little of what it installs: no other instruction sets, no bytecode.
-HERE := --no-compile --config-settings=build-dir=build/here --config-settings=cmake.define.ODECO_ONE_VARIANT=ON
+HERE := --config-settings=build-dir=build/here --config-settings=cmake.define.ODECO_ONE_VARIANT=ON
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
 
 SANITIZED := tests/unit/kernels tests/unit/text tests/unit/refinement tests/unit/moments tests/unit/test_completion.py
@@ -167,15 +174,15 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco"
-	@$(PIP_INSTALL) $(HERE) --editable .
+	$(call INSTALL,--no-compile,,$(HERE))
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco and its development tools (a minute or two, once)"
-	@$(PIP_INSTALL) --editable ".[dev]"
+	$(call INSTALL,,dev)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml $(NATIVE)
 	@echo "== installing odeco and its peers for the benchmarks (a few minutes, once)"
-	@$(PIP_INSTALL) --editable ".[bench]"
+	$(call INSTALL,,bench)
 	@touch $@

@@ -99,6 +99,19 @@ def test_one_version() -> None:
     assert odeco.__version__ == importlib.metadata.version("odeco")
 
 
+def test_dependencies_that_make_installs_are_those_of_the_package_and_of_extras_within_extras() -> None:
+    def listed(*extras: str) -> set[str]:
+        command = [sys.executable, ROOT / "tools" / "dependencies.py", *extras]
+        return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = declared["optional-dependencies"]
+    assert listed() == set(declared["dependencies"])
+    own = [needed for needed in extras["dev"] if not needed.startswith("odeco[")]
+    inner = [needed for name in ("plots", "dask", "spark", "docs") for needed in extras[name]]
+    assert listed("dev") == {*declared["dependencies"], *own, *inner}
+
+
 def test_typed() -> None:
     assert (Path(odeco.__file__).parent / "py.typed").exists()
 
