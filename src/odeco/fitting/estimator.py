@@ -157,11 +157,12 @@ class MomentEstimator(Shown):
         """Those of the fitted model; None where its likelihood is not one of all rows."""
         return None
 
-    def _parameter_price(self, size: float) -> float | None:
+    def _parameter_price(self, size: float, trials: float) -> float | None:
         """Nats that samples of this size gain by parameters that were fitted to them; None: there is BIC's count alone.
 
-        With it the log-likelihood is one with the parameters integrated out (Cheeseman and Stutz 1996): expected
-        counts stand for the hidden ones.
+        `trials` are the draws that they consist of: words of documents, elsewhere the samples themselves. With the
+        price the log-likelihood is one with the parameters integrated out (Cheeseman and Stutz 1996): expected counts
+        stand for the hidden ones.
         """
         return None
 

@@ -32,30 +32,35 @@ class Judged:
         The same with every sample in its likeliest component.
     shares : (n, k) or None
         Responsibilities of the components for each sample.
+    trials : (u,) or None
+        Draws that a unit consists of, where these are not what it counts: the words of a document that counts as one.
     """
 
     log_likelihoods: Floats = field(repr=False)
     sizes: Floats = field(repr=False)
     completed: Floats | None = field(default=None, repr=False)
     shares: Floats | None = field(default=None, repr=False)
+    trials: Floats | None = field(default=None, repr=False)
 
 
-def judged_rows(log_joint: Floats, weights: Floats | None) -> Judged:
-    """Rows of a mixture by their log joint densities (n, k)."""
+def judged_rows(log_joint: Floats, weights: Floats | None, trials: Floats | None = None) -> Judged:
+    """Rows of a mixture by their log joint densities (n, k), and the draws of each row."""
     shares, scores = posterior(log_joint)
     sizes = np.ones(len(scores)) if weights is None else weights
-    return Judged(sizes * scores, sizes, sizes * log_joint.max(axis=1), shares)
+    drawn = None if trials is None else sizes * trials
+    return Judged(sizes * scores, sizes, sizes * log_joint.max(axis=1), shares, drawn)
 
 
 class Scores(Additive):
     """Log-likelihoods under a model, in blocks of units."""
 
-    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size")
+    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size", "trials")
     _on: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.log_likelihood, self.completed, self.size = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
+        self.trials = 0.0
 
     def update(self, batch: Any) -> Self:
         """Add the units of a batch."""
@@ -67,6 +72,7 @@ class Scores(Additive):
         ):  # fmt: skip
             total = getattr(self, name)
             total += np.bincount(blocks, values, BLOCKS)
+        self.trials += float((judged.sizes if judged.trials is None else judged.trials).sum())
         return self
 
 

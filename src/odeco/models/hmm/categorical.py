@@ -78,8 +78,6 @@ class CategoricalHMM(HiddenMarkovModel):
         Columns of X: 1.
     """
 
-    _criterion = "marginal"
-
     def __init__(
         self,
         n_components: int | str = 2,
@@ -146,18 +144,18 @@ class CategoricalHMM(HiddenMarkovModel):
         """
         return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
-    def _parameter_price(self, size: float) -> float:
-        """Of emissions and transitions at the expected numbers of steps: BIC would count all steps for each."""
-        steps = size * self.get_stationary_distribution()[:, None]
-        return fitted_gain(steps * self.emissionprob_, self.emissionprob_) + fitted_gain(
-            steps * self.transmat_, self.transmat_
-        )
+    def _emission_price(self, size: float, steps: Floats) -> float:
+        """Integrated out as well: BIC would count all steps for symbols that never come."""
+        return fitted_gain(steps * self.emissionprob_, self.emissionprob_)
 
     def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
         return symbol_plan(self.n_symbols_, self.n_components)
 
     def _passes(self, source: Chains, rng: np.random.Generator) -> Passes[SymbolSums]:
         return symbol_passes(self.n_symbols_, self.n_components, rng, windows=self.refine is not None)
+
+    def _narrowed(self, moments: SymbolSums, n_components: int) -> SymbolSums | None:
+        return moments.narrowed(n_components)
 
     def _read_sums(self, sums: StreamedSymbols, kept: Sequences, rng: np.random.Generator) -> SymbolSums:
         return sums.read(self.n_components, rng)
