@@ -24,14 +24,14 @@ from benchmarks.trust_counts import MOST, problems
 from odeco.fitting.choice.rule import REPLICATED
 
 NAME = "choice"
-N_SEEDS = 6
-FIRST_SEED = 7_000  # none that a rule or a number was chosen by
+N_DRAWS = 20  # of each model and size
+FIRST_SEED = 11_000  # none that a rule or a number was chosen by: those were 100 to 139 (and 7,000 to 7,005 before)
 TOPICS = range(2, 31)
 NUMBERS = list(range(1, MOST + 1))
 
 
 def _drawn(model: str, quick: bool) -> list[dict[str, Any]]:
-    drawn, seeds = DRAWN[model], range(FIRST_SEED, FIRST_SEED + (2 if quick else N_SEEDS))
+    drawn, seeds = DRAWN[model], range(FIRST_SEED, FIRST_SEED + (2 if quick else N_DRAWS))
     sizes = drawn.sizes[: 1 if quick else None]
     return [{"model": model, "n": n, "seed": seed, **_one(drawn, n, seed)} for n in sizes for seed in seeds]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
-from odeco.families.simplex import fitted_gain
+from odeco.families.simplex import SPARSE_OR_NOT, fitted_gain
 from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.free import Free
 from odeco.fitting.stream import StreamPlan
@@ -145,8 +145,12 @@ class CategoricalHMM(HiddenMarkovModel):
         return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
     def _emission_price(self, size: float, steps: Floats) -> float:
-        """Integrated out as well: BIC would count all steps for symbols that never come."""
-        return fitted_gain(steps * self.emissionprob_, self.emissionprob_)
+        """Integrated out as well: BIC would count all steps for symbols that never come.
+
+        With Jeffreys' prior 5 of 40 drawn chains of 2,000 steps and 20 symbols, few in each state, had a state too few;
+        with the likeliest prior 3, and of these the fit with a state too few is likelier than the true parameters.
+        """
+        return fitted_gain(steps * self.emissionprob_, self.emissionprob_, SPARSE_OR_NOT)
 
     def _plan(self) -> StreamPlan[Sequences, StreamedSymbols]:
         return symbol_plan(self.n_symbols_, self.n_components)
