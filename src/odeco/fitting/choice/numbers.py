@@ -81,9 +81,9 @@ def _close_in(candidates: Sequence[int], looking: Looking) -> None:
 
 
 def _neighbours(candidates: Sequence[int], best: int) -> list[int]:
-    """The best itself, the one above and the one below."""
+    """The one above, the best itself, the one below: a fit begins where that of the next larger number ended, too."""
     place = candidates.index(best)
-    return [candidates[i] for i in (place, place + 1, place - 1) if 0 <= i < len(candidates)]
+    return [candidates[i] for i in (place + 1, place, place - 1) if 0 <= i < len(candidates)]
 
 
 def _spread(candidates: Sequence[int]) -> list[int]:

@@ -1,4 +1,6 @@
-"""Fits of one estimator to one source for several numbers of components, on moments that were read once."""
+"""Fits of one estimator to one source for several numbers of components: on moments that were read once, each with
+where the next larger one ended for one of its starts.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from sklearn.base import clone
 
 from odeco._random import as_generator
 from odeco.exceptions import MomentError, MomentWarning
+from odeco.fitting.ladder import Ladder, shared
 from odeco.moments.passes import run_passes
 
 
@@ -33,6 +36,7 @@ class Path:
         self.estimator, self.source, self.opened, self.largest = estimator, source, opened, largest
         self._moments: Any = None
         self._was_read = False
+        self._ladder: Ladder = {}
 
     @property
     def has_quick(self) -> bool:
@@ -51,7 +55,7 @@ class Path:
         vars(model).update(self.opened)
         model._check_options()
         rng = as_generator(model.random_state)
-        with quiet():
+        with quiet(), shared(self._ladder):
             return model._run(self.source, lambda: self._moments_of(model, k, rng), rng)
 
     def theorem(self) -> Any:
