@@ -115,6 +115,13 @@ def test_more_are_looked_at_where_the_largest_was_best(truth):
     assert land.best() == truth
 
 
+def test_numbers_far_below_the_best_are_not_looked_at():
+    land = Landscape(lambda k: abs(k - 40))
+    explore(list(range(1, 41)), land, every=False)
+    assert min(land.looks) > 10
+    assert {39, 40} <= set(land.looks)
+
+
 def test_a_look_that_fails_is_not_made_for_ever():
     """The best of the quick fits has no thorough one: the moments do not determine it then."""
 
