@@ -396,6 +396,17 @@ def test_the_price_of_probabilities_is_that_of_integrating_them_out():
     assert 0 < price < 0.9 * 5 * np.log(10) / 2  # symbols that never come cost less than BIC has them pay
 
 
+def test_a_state_that_is_left_for_good_is_paid_for():
+    """Its stationary probability is 0, its steps are not: yearly earthquakes had a fourth state for nothing."""
+    steps = np.concatenate([np.full(40, 30), np.full(60, 2)])[:, None]
+    model = odeco.PoissonHMM(2, random_state=0, effort="quick").fit(steps)
+    assert model.get_stationary_distribution().min() < 0.05
+    scores = fill(Scores(model), model._open(steps))
+    np.testing.assert_allclose(sorted(scores.members), [40, 60], atol=0.1)
+    alone = model._parameter_price(np.array([100.0, 0.0]), 100.0)
+    assert model._parameter_price(scores.members, 100.0) > alone + 1
+
+
 def test_numbers_without_an_end_are_doubted_and_kept_small():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((300, 2)) * [1.0, 1000.0]  # no spheres

@@ -103,7 +103,7 @@ class Gathering:
             scores = fill(Scores(model), self.whole.source)
             total, completed, size = scores.log_likelihood.sum(), scores.completed.sum(), scores.size.sum()
             penalty = n_parameters * float(np.log(max(size, 2.0)))
-            price = model._parameter_price(float(size), scores.trials)
+            price = model._parameter_price(scores.members, scores.trials)
             row = replace(
                 row,
                 log_likelihood=float(total),

@@ -54,13 +54,13 @@ def judged_rows(log_joint: Floats, weights: Floats | None, trials: Floats | None
 class Scores(Additive):
     """Log-likelihoods under a model, in blocks of units."""
 
-    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size", "trials")
+    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size", "trials", "taken")
     _on: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.log_likelihood, self.completed, self.size = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
-        self.trials = 0.0
+        self.trials, self.taken = 0.0, np.zeros(getattr(model, model._count))
 
     def update(self, batch: Any) -> Self:
         """Add the units of a batch."""
@@ -73,7 +73,15 @@ class Scores(Additive):
             total = getattr(self, name)
             total += np.bincount(blocks, values, BLOCKS)
         self.trials += float((judged.sizes if judged.trials is None else judged.trials).sum())
+        if judged.shares is not None:
+            by_sample = len(judged.shares) == judged.sizes.size
+            self.taken += judged.sizes @ judged.shares if by_sample else judged.shares.sum(axis=0)
         return self
+
+    @property
+    def members(self) -> Floats:
+        """How much of the size each component is expected to have, (k,)."""
+        return np.asarray(self.size.sum() * self.taken / max(float(self.taken.sum()), np.finfo(float).tiny))
 
 
 class Agreement(Additive):

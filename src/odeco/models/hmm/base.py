@@ -270,14 +270,14 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
     def _n_parameters(self) -> int:
         return self._parameters().n_parameters
 
-    def _parameter_price(self, size: float, trials: float) -> float:
+    def _parameter_price(self, members: Floats, trials: float) -> float:
         """Of transitions at the expected numbers of steps: BIC would count all steps for each, also for rare ones."""
-        steps = size * self.get_stationary_distribution()[:, None]
-        return fitted_gain(steps * self.transmat_, self.transmat_) + self._emission_price(size, steps)
+        steps = members[:, None]
+        return fitted_gain(steps * self.transmat_, self.transmat_) + self._emission_price(steps)
 
-    def _emission_price(self, size: float, steps: Floats) -> float:
+    def _emission_price(self, steps: Floats) -> float:
         """Of the emissions, `steps` (k, 1) being expected in each state: as BIC has it, unless a model knows better."""
-        return float(0.5 * self._parameters().emission.n_parameters * np.log(max(size, 2.0)))
+        return float(0.5 * self._parameters().emission.n_parameters * np.log(max(steps.sum(), 2.0)))
 
     # What intervals ask for
 

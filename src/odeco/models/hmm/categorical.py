@@ -144,7 +144,7 @@ class CategoricalHMM(HiddenMarkovModel):
         """
         return self._partial_fit(X, lengths=lengths, sequence_weight=sequence_weight)
 
-    def _emission_price(self, size: float, steps: Floats) -> float:
+    def _emission_price(self, steps: Floats) -> float:
         """Integrated out as well: BIC would count all steps for symbols that never come.
 
         With Jeffreys' prior 5 of 40 drawn chains of 2,000 steps and 20 symbols, few in each state, had a state too few;

@@ -380,14 +380,15 @@ class ProductMixture(MixtureEstimator):
         k = self.weights_.size
         return int(k - 1 + k * self._families.free_parameters())
 
-    def _parameter_price(self, size: float, trials: float) -> float:
+    def _parameter_price(self, members: Floats, trials: float) -> float:
         """Of shares and tables at the expected numbers of rows: BIC would count all rows for answers that few gave."""
-        shares, families = self.weights_[None], self._families
+        families, rows = self._families, members[:, None]
         ones = self._table[:, families.spans[0]].T
         tables = [*(np.column_stack([1 - p, p]) for p in ones), *families.category_tables(self._table)]
-        counted = sum(fitted_gain(size * shares.T * table, table) for table in tables)
-        others = shares.size * (families.free_parameters() - sum(table.shape[1] - 1 for table in tables))
-        return float(fitted_gain(size * shares, shares) + counted + 0.5 * others * np.log(max(size, 2.0)))
+        counted = sum(fitted_gain(rows * table, table) for table in tables)
+        others = members.size * (families.free_parameters() - sum(table.shape[1] - 1 for table in tables))
+        shares = fitted_gain(members[None], self.weights_[None])
+        return float(shares + counted + 0.5 * others * np.log(max(members.sum(), 2.0)))
 
     def _draw(self, labels: Labels, rng: np.random.Generator) -> Any:
         families, n = self._families, labels.size

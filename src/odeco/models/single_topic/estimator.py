@@ -227,12 +227,12 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def _n_parameters(self) -> int:
         return Mixture(self.weights_, self.components_).n_parameters
 
-    def _parameter_price(self, size: float, trials: float) -> float:
+    def _parameter_price(self, members: Floats, trials: float) -> float:
         """Of shares and topics at the expected numbers of documents and words: BIC would count every document for each
         word of each topic, also for words that a topic never has.
         """
-        words = trials * self.weights_[:, None] * self.components_
-        return fitted_gain(size * self.weights_[None], self.weights_[None]) + fitted_gain(words, self.components_)
+        words = trials * (members / members.sum())[:, None] * self.components_
+        return fitted_gain(members[None], self.weights_[None]) + fitted_gain(words, self.components_)
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X: smaller is better."""
