@@ -60,7 +60,7 @@ class Scores(Additive):
     def __init__(self, model: Any) -> None:
         self.model = model
         self.log_likelihood, self.completed, self.size = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
-        self.trials, self.taken = 0.0, np.zeros(getattr(model, model._count))
+        self.trials, self.taken = 0.0, np.zeros(_size(model))
 
     def update(self, batch: Any) -> Self:
         """Add the units of a batch."""
@@ -82,6 +82,12 @@ class Scores(Additive):
     def members(self) -> Floats:
         """How much of the size each component is expected to have, (k,)."""
         return np.asarray(self.size.sum() * self.taken / max(float(self.taken.sum()), np.finfo(float).tiny))
+
+
+def _size(model: Any) -> int:
+    """Components of a fitted model: clusters of few rows may be fewer than were asked for."""
+    shares = getattr(model, "weights_", None)
+    return int(getattr(model, model._count) if shares is None else len(shares))
 
 
 class Agreement(Additive):
