@@ -6,7 +6,7 @@ from scipy import sparse
 
 import odeco
 from odeco.exceptions import MomentWarning
-from odeco.families.simplex import fitted_gain
+from odeco.families.simplex import SPARSE_OR_NOT, fitted_gain
 from odeco.fitting.choice.judging import BLOCKS, Scores, matched, standard_error
 from odeco.fitting.choice.numbers import check_candidates, explore, screen
 from odeco.fitting.choice.path import Path
@@ -394,6 +394,32 @@ def test_the_price_of_probabilities_is_that_of_integrating_them_out():
     never = np.hstack([counts, np.zeros((1, 5))])
     price = fitted_gain(never, never / 10) - fitted_gain(counts, rows)
     assert 0 < price < 0.9 * 5 * np.log(10) / 2  # symbols that never come cost less than BIC has them pay
+
+
+def log_evidence(counts, pseudo_count=0.5):
+    """Of draws one after the other, with probabilities integrated out: Polya's urn."""
+    total, seen, value = 0.0, np.zeros(len(counts)), 0.0
+    for symbol in np.repeat(np.arange(len(counts)), counts):
+        value += np.log((seen[symbol] + pseudo_count) / (total + pseudo_count * len(counts)))
+        seen[symbol], total = seen[symbol] + 1, total + 1
+    return value
+
+
+def test_of_one_component_the_marginal_likelihood_is_exact():
+    """Nothing is hidden then."""
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.permutation([0] * 30 + [1] * 15 + [2] * 5), rng.permutation([0] * 35 + [1] * 15)])
+    expected = log_evidence([30, 15, 5]) + log_evidence([35, 15])
+    for family in ("categorical", ["categorical", "bernoulli"]):
+        found = odeco.choose_components(odeco.ProductMixture(family=family), codes, [1], halves=False)
+        assert found.evidence(1).marginal == pytest.approx(-2 * expected, abs=1e-6)
+    symbols = odeco.choose_components(odeco.CategoricalHMM(smoothing=0.0), codes[:, 0], [1], halves=False)
+    likeliest = max(log_evidence([30, 15, 5], each) for each in SPARSE_OR_NOT)
+    assert symbols.evidence(1).marginal == pytest.approx(-2 * likeliest, abs=1e-6)
+    words = sparse.csr_array(np.array([[10.0, 5, 1], [8, 6, 2], [12, 4, 2]]))
+    topic = odeco.choose_components(odeco.SingleTopicModel(smoothing=1e-6), words, [1], halves=False)
+    # a trace of the uniform distribution is in every topic that judges
+    assert topic.evidence(1).marginal == pytest.approx(-2 * log_evidence([30, 15, 5]), abs=1e-3)
 
 
 def test_a_state_that_is_left_for_good_is_paid_for():
