@@ -1,5 +1,5 @@
 """How many components: the number that `n_components="auto"` chooses on data drawn from every model, and on real data
-beside what halves and a peer's BIC and folds say; what the choice costs.
+beside what halves and the peers say; what the choice costs.
 
 `python -m benchmarks choice --only ICA` measures one section (a model that is drawn from, "real" or "cost") and keeps
 the others. Seconds are those of all processors.
@@ -16,22 +16,20 @@ from typing import Any
 import numpy as np
 
 import odeco
-from benchmarks import harness, provenance
+from benchmarks import choice_real, harness, provenance
 from benchmarks.choice_data import DRAWN
+from benchmarks.choice_real import several
 from benchmarks.provenance import Result, Section
 from benchmarks.topics import load
-from benchmarks.trust_counts import MOST, problems
-from odeco.fitting.choice.rule import REPLICATED
 
 NAME = "choice"
-N_SEEDS = 6
-FIRST_SEED = 7_000  # none that a rule or a number was chosen by
+N_DRAWS = 20  # of each model and size
+FIRST_SEED = 11_000  # none that a rule or a number was chosen by: those were 100 to 139 (and 7,000 to 7,005 before)
 TOPICS = range(2, 31)
-NUMBERS = list(range(1, MOST + 1))
 
 
 def _drawn(model: str, quick: bool) -> list[dict[str, Any]]:
-    drawn, seeds = DRAWN[model], range(FIRST_SEED, FIRST_SEED + (2 if quick else N_SEEDS))
+    drawn, seeds = DRAWN[model], range(FIRST_SEED, FIRST_SEED + (2 if quick else N_DRAWS))
     sizes = drawn.sizes[: 1 if quick else None]
     return [{"model": model, "n": n, "seed": seed, **_one(drawn, n, seed)} for n in sizes for seed in seeds]
 
@@ -44,43 +42,6 @@ def _one(drawn: Any, n: int, seed: int) -> dict[str, Any]:
     plausible = [int(each) for each in model.diagnostics_.details["choice"].plausible]
     seconds = time.process_time() - start
     return {"k": k, "chosen": int(model.n_components_), "plausible": plausible, "seconds": seconds}
-
-
-def _real(quick: bool) -> list[dict[str, Any]]:
-    """Tables and measurements; chains of real sequences take hours over all numbers and halves."""
-    independent = [problem for problem in problems(quick=quick) if len(problem.rows) == 1]
-    return [_beside(problem) for problem in independent]
-
-
-def _beside(problem: Any) -> dict[str, Any]:
-    """The choice, what the halves say, and what the peers have: BIC and five folds, ten starts each."""
-    options = dict(zip(("lengths",), problem.rows[1:], strict=False))
-    found = odeco.choose_components(problem.make(1), problem.rows[0], NUMBERS, **options)
-    bic, folds = _peer(problem)
-    return {
-        "model": problem.estimator,
-        "data": problem.data,
-        "n": problem.n,
-        "chosen": found.best,
-        "plausible": list(found.plausible),
-        "replicated": max((row.n_components for row in found if row.replication >= REPLICATED), default=0),
-        "held_out": max(found, key=lambda row: np.nan_to_num(row.held_out, nan=-np.inf)).n_components,
-        "bic": bic,
-        "folds": folds,
-    }
-
-
-def _peer(problem: Any) -> tuple[int | None, int | None]:
-    """The number that scikit-learn's mixture would be given, where it has the model: by BIC, and by five folds."""
-    if not problem.estimator.startswith("GaussianMixture"):
-        return None, None
-    from sklearn.mixture import GaussianMixture
-    from sklearn.model_selection import GridSearchCV, KFold
-
-    x, mixture = problem.rows[0], GaussianMixture(n_init=10, random_state=0)
-    bic = {k: mixture.set_params(n_components=k).fit(x).bic(x) for k in NUMBERS}
-    folds = GridSearchCV(mixture, {"n_components": NUMBERS}, cv=KFold(5, shuffle=True, random_state=0)).fit(x)
-    return min(bic, key=lambda k: bic[k]), int(folds.best_params_["n_components"])
 
 
 def _cost(quick: bool) -> list[dict[str, Any]]:
@@ -105,7 +66,7 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 SECTIONS: dict[str, Callable[[bool], Any]] = {model: partial(_drawn, model) for model in DRAWN}
-SECTIONS |= {"real": _real, "cost": _cost}
+SECTIONS |= {"real": lambda quick: choice_real.measure(quick=quick), "cost": _cost}
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
@@ -117,7 +78,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
             return measure(quick)
 
     measurements = {name: lambda measure=measure: alone(measure) for name, measure in SECTIONS.items()}
-    packages = ["numpy", "scipy", "scikit-learn"]
+    packages = ["numpy", "scipy", "scikit-learn", "stepmix", "hmmlearn", "tomotopy"]
     return provenance.measure(measurements, only, packages, lambda name: ("fitting/choice", "models"), quick=quick)
 
 
@@ -153,29 +114,6 @@ def _share(runs: list[dict[str, Any]], off: int) -> str:
     return f"{100 * np.mean([abs(run['chosen'] - run['k']) <= off for run in runs]):.1f} %"
 
 
-def _real_table(runs: list[dict[str, Any]]) -> str:
-    rows = [
-        [
-            f"`{run['model']}`",
-            run["data"],
-            f"{run['n']:,}",
-            _several(run["chosen"], run["plausible"]),
-            str(run["replicated"] or "none"),
-            str(run["held_out"]),
-            str(run["bic"] or ""),
-            str(run["folds"] or ""),
-        ]
-        for run in runs
-    ]
-    header = ["model", "data", "n", "chosen", "most that replicate", "held-out halves",
-              "scikit-learn, ten starts: BIC", "five folds"]  # fmt: skip
-    return harness.markdown_table(header, rows)
-
-
-def _several(best: int, plausible: list[int]) -> str:
-    return f"{best}" if len(plausible) < 2 else f"{best} ({plausible[0]} to {plausible[-1]})"
-
-
 def _cost_table(runs: list[dict[str, Any]]) -> str:
     rows = [
         [
@@ -183,9 +121,9 @@ def _cost_table(runs: list[dict[str, Any]]) -> str:
             f"{run['n']:,}",
             f"{run['fit']:.1f} s",
             f"{run['choice'] / run['fit']:.1f}x",
-            _several(run["choice_best"], run["choice_plausible"]),
+            several(run["choice_best"], run["choice_plausible"]),
             f"{run['every'] / run['fit']:.1f}x",
-            _several(run["every_best"], run["every_plausible"]),
+            several(run["every_best"], run["every_plausible"]),
         ]
         for run in runs
     ]
@@ -194,4 +132,4 @@ def _cost_table(runs: list[dict[str, Any]]) -> str:
     return harness.markdown_table(header, rows)
 
 
-TABLES: dict[str, Callable[[Any], str]] = {"real": _real_table, "cost": _cost_table}
+TABLES: dict[str, Callable[[Any], str]] = {"real": choice_real.table, "cost": _cost_table}

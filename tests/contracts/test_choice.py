@@ -203,6 +203,10 @@ def test_what_cannot_be_done_is_said(data, tmp_path):
         estimator("dawid-skene").partial_fit(data["dawid-skene"])
     with pytest.raises(ValueError, match="passes over the data are needed, but an iterator can be read only once"):
         model.fit(iter([rows]))
+    with pytest.raises(ValueError, match="X is an iterator, which can be read only once: pass a list of sequences"):
+        estimator("poisson-hmm").fit(iter([data["poisson-hmm"]]))
+    with pytest.raises(ValueError, match="n_components must be a positive integer or 'auto', got 'AUTO'"):
+        estimator("gaussian-mixture", "AUTO").fit(rows)
     with pytest.raises(ValueError, match="criterion must be one of 'auto', 'bic'"):
         odeco.choose_components(model, rows, [2, 3], criterion="aic")
     with pytest.raises(ValueError, match="candidates go up to 301, and there are 300 samples"):

@@ -43,6 +43,9 @@ CUMULANTS = "unit/moments/test_cumulants.py"
 NOISE = "unit/test_noise.py"
 SCORES = "unit/uncertainty/test_scores.py"
 INTERVALS = "unit/uncertainty/test_intervals.py"
+EVIDENCE = "unit/fitting/test_choice.py::test_of_one_component_the_marginal_likelihood_is_exact"
+NARROWED = "unit/fitting/test_choice.py::test_moments_of_more_hold_those_of_fewer"
+FILLED = "unit/fitting/test_choice.py::test_moments_that_are_filled_in_hold_nearly_those_of_fewer"
 
 MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
@@ -310,4 +313,10 @@ MUTATIONS = [
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),
     Mutation("uncertainty/scales.py", "1 / (shares * (1 - shares))", "1 / shares", INTERVALS),
+    # The choice of a number of components: the price of probabilities, moments of fewer from those of more
+    Mutation("families/simplex.py", "gammaln(totals + d * pseudo_count)", "gammaln(totals + pseudo_count)", EVIDENCE),
+    Mutation("models/single_topic/estimator.py", "words = trials * (members", "words = (members", EVIDENCE),
+    Mutation("fitting/choice/judging.py", "self.size.sum() * self.taken", "self.taken.size * self.taken", EVIDENCE),
+    Mutation("moments/sequence_features.py", "np.r_[:size, k : k + size]", "np.r_[:size, :size]", NARROWED),
+    Mutation("models/product_mixture/moments.py", "inner / lengths)", "inner)", FILLED),
 ]

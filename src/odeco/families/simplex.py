@@ -9,6 +9,9 @@ from odeco.families.averages import averages
 
 Floats = NDArray[np.float64]
 
+JEFFREYS = (0.5,)
+SPARSE_OR_NOT = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
 _LEAST_COUNT = 1e-12  # of all counts of a row: less is rounding
 
 
@@ -34,15 +37,20 @@ def log_dirichlet(rows: Floats, smoothing: float) -> float:
     return float(smoothing * np.log(np.maximum(rows, 1e-300)).sum()) if smoothing else 0.0
 
 
-def fitted_gain(counts: Floats, rows: Floats, pseudo_count: float = 0.5) -> float:
-    """Nats by which counts (k, d) are likelier under the rows fitted to them than under rows drawn by Jeffreys' prior.
+def fitted_gain(counts: Floats, rows: Floats, pseudo_counts: tuple[float, ...] = JEFFREYS) -> float:
+    """Nats by which counts (k, d) are likelier under rows fitted to them than under rows of a Dirichlet prior.
 
     The price of the rows as free parameters, integrated out. BIC is what is left of it where all counts are large: it
-    asks more of probabilities of which few samples tell, or none.
+    asks more of probabilities of which few samples tell, or none. Of several pseudo-counts the one counts under which
+    the counts are likeliest: rows with few large entries, as symbols of a state often are, cost less.
     """
     from scipy.special import gammaln
 
     d, totals = counts.shape[1], counts.sum(axis=1)
     fitted = float(np.sum(counts * np.log(np.maximum(rows, 1e-300))))
-    drawn = gammaln(d * pseudo_count) - gammaln(totals + d * pseudo_count) - d * gammaln(pseudo_count)
-    return fitted - float(np.sum(drawn) + np.sum(gammaln(counts + pseudo_count)))
+
+    def drawn(pseudo_count: float) -> float:
+        each = gammaln(d * pseudo_count) - gammaln(totals + d * pseudo_count) - d * gammaln(pseudo_count)
+        return float(np.sum(each) + np.sum(gammaln(counts + pseudo_count)))
+
+    return fitted - max(drawn(pseudo_count) for pseudo_count in pseudo_counts)

@@ -22,6 +22,7 @@ from typing import Any, Generic, Literal
 
 import numpy as np
 
+from odeco.fitting.ladder import above, keep
 from odeco.fitting.landscape import Climbable, Landscape, State
 from odeco.fitting.sizes import Sizes
 from odeco.kernels.threads import single_threaded_blas
@@ -208,7 +209,9 @@ def search(
     """
     with single_threaded_blas():  # once, and not at every one of many short steps
         seen = Sizes(landscape) if counted else None
-        found = _search(landscape, candidates, k, effort, rng, seen)
+        found = _search(landscape, [*_from_above(landscape, k, effort), *candidates], k, effort, rng, seen)
+        if effort.patience:
+            keep(k, found.best.state)
         if seen is None:
             return found
         idle = seen.merge_further(found.best.state, found.best.value, effort.screen_steps, effort.tol)
@@ -244,6 +247,14 @@ def _search(
     finalists = rank([_moved(landscape, outcome, k, effort, rng, seen) for outcome in chosen])
     others = [outcome for outcome in ranked if all(outcome is not taken for taken in chosen)]
     return Found((*finalists, *others), len(finalists))
+
+
+def _from_above(landscape: Landscape[State], k: int, effort: Effort) -> list[Candidate[State]]:
+    """Where the search for more components ended, if there was one on these rows; a short look has its own rivals."""
+    larger = above(k) if effort.patience else None
+    if larger is None or not landscape.takes(larger[1]):
+        return []
+    return [Candidate(f"the fit of {larger[0]} components, merged", lambda: larger[1], origin="larger")]
 
 
 def in_turn(candidates: Iterable[Candidate[State]]) -> list[Candidate[State]]:

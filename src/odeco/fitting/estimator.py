@@ -157,11 +157,12 @@ class MomentEstimator(Shown):
         """Those of the fitted model; None where its likelihood is not one of all rows."""
         return None
 
-    def _parameter_price(self, size: float) -> float | None:
-        """Nats that samples of this size gain by parameters that were fitted to them; None: there is BIC's count alone.
+    def _parameter_price(self, members: Any, trials: float) -> float | None:
+        """Nats that samples gain by parameters that were fitted to them; None: there is BIC's count alone.
 
-        With it the log-likelihood is one with the parameters integrated out (Cheeseman and Stutz 1996): expected
-        counts stand for the hidden ones.
+        `members` (k,) are the samples that each component is expected to have, `trials` the draws that all of them
+        consist of: words of documents, elsewhere the samples themselves. With the price the log-likelihood is one with
+        the parameters integrated out (Cheeseman and Stutz 1996): expected counts stand for the hidden ones.
         """
         return None
 
@@ -216,7 +217,10 @@ class MomentEstimator(Shown):
 
     def _fit(self, X: Any, **given: Any) -> Self:
         """`fit`, whatever comes with X."""
-        if getattr(self, self._count) == "auto":
+        number = getattr(self, self._count)
+        if isinstance(number, str):
+            if number != "auto":
+                raise ValueError(f"{self._count} must be a positive integer or 'auto', got {number!r}.")
             return self._fit_chosen(X, given)
         vars(self).pop("n_components_", None)
         self._check_options()

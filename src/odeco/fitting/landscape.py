@@ -62,6 +62,10 @@ class Landscape(ABC, Generic[State]):
         """`n_new` more components or so, on rows that fit worst; unless that is known, cut at random."""
         return self.split(state, rng, 0)
 
+    def takes(self, state: State, /) -> bool:
+        """Whether a state that another search on these rows has found means the same here."""
+        return True
+
     @abstractmethod
     def degenerate(self, state: State, /) -> bool:
         """Whether a component sits on so few rows that its likelihood says nothing."""

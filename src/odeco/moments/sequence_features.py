@@ -9,7 +9,7 @@ them: the triples are k x k x k, whatever d is, and cost n k^3 / BLAS.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -157,6 +157,10 @@ class FeatureBasis:
         """Length of z, the constant included."""
         return 1 + int(self.projection.shape[1])
 
+    def narrowed(self, size: int) -> FeatureBasis:
+        """The basis of fewer states: directions come in the order of their correlation."""
+        return replace(self, projection=self.projection[:, : size - 1], lift=self.lift[:, : size - 1])
+
     def __call__(self, values: Floats) -> Floats:
         """z of each step, (m, size)."""
         return self.project(self.features(values))
@@ -240,6 +244,19 @@ class FeatureTriples:
         for name in (*self.names, "n"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
+
+    def narrowed(self, size: int) -> FeatureTriples:
+        """The sums on the first directions of the basis: what a basis of fewer states would have collected."""
+        fewer, k = FeatureTriples(self.basis.narrowed(size)), self.basis.size
+        around = np.r_[:size, k : k + size]  # z of the step before, then of the step after
+        fewer.n = self.n
+        for name in ("pair_weight", "triple_weight", "first_weight"):
+            setattr(fewer, name, getattr(self, name))
+        fewer.pairs, fewer.first = self.pairs[:size, :size], self.first[:size]
+        fewer.triples = np.ascontiguousarray(self.triples[:size, :size, :size])
+        for name in ("seen", "values", "seen_products", "products"):
+            setattr(fewer, name, getattr(self, name)[around])
+        return fewer
 
     def read(self) -> tuple[Floats, Floats]:
         """E[z1 (x) z2] and E[z1 (x) z2 (x) z3]."""

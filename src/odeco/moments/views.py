@@ -9,7 +9,7 @@ d x d, unless the basis is the identity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -97,6 +97,10 @@ class ViewBasis:
     def _project_view(self, block: Block, view: int) -> Floats:
         product = np.asarray(block @ self.directions[view])
         return product - self.shifts[view] @ self.directions[view] if sparse.issparse(block) else product
+
+    def narrowed(self, rank: int) -> ViewBasis:
+        """The first directions of every view."""
+        return replace(self, directions=tuple(np.ascontiguousarray(each[:, :rank]) for each in self.directions))
 
     def same(self, other: ViewBasis) -> bool:
         """Whether moments on the two may be merged."""
@@ -257,6 +261,17 @@ class ViewMoments(ViewPairs):
         first, second, third = basis.ranks()
         self._triples = np.zeros((first * second, third))
         self._pairs = [np.zeros((first, second)), np.zeros((first, third)), np.zeros((second, third))]
+
+    def narrowed(self, rank: int) -> ViewMoments:
+        """The sums on the first directions of the basis."""
+        fewer = ViewMoments(self.basis.narrowed(rank))
+        fewer.n, fewer.weight, fewer._first = self.n, self.weight, self._first
+        fewer._projected = [each[:rank] for each in self._projected]
+        fewer._cross = {key: each[:, :rank] for key, each in self._cross.items()}
+        cube = self._triples.reshape(self.basis.ranks())[:rank, :rank, :rank]
+        fewer._triples = cube.reshape(rank * rank, rank)
+        fewer._pairs = [each[:rank, :rank] for each in self._pairs]
+        return fewer
 
     def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
         super()._add(centred, weights, projected)

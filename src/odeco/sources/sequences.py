@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -228,6 +228,11 @@ def join_sequences(X: Any, lengths: ArrayLike | None, weights: ArrayLike | None 
     A list or tuple is a list of sequences when its elements are themselves sequences; with `lengths`, or where each
     element is a plain list of one number (hmmlearn's column), it is one array. Empty sequences are left out.
     """
+    if isinstance(X, Iterator):
+        raise ValueError(
+            "X is an iterator, which can be read only once: pass a list of sequences, or a function that returns a new "
+            "iterator over batches at each call."
+        )
     if _is_list_of_sequences(X, lengths):
         joined = join_list([plain_array(part) for part in X], weights)
         if not len(joined):

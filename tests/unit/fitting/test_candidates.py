@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from odeco.fitting import landscape as landscapes
-from odeco.fitting.candidates import EFFORTS, Candidate, Found, Outcome, rank, resize, said_of, search
+from odeco.fitting.candidates import EFFORTS, TRIAL, Candidate, Found, Outcome, rank, resize, said_of, search
+from odeco.fitting.ladder import shared
 from odeco.fitting.landscape import Landscape, cheapest_pairs, halves, merged, merging, pair_costs, seeds
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
@@ -57,6 +58,24 @@ def test_a_search_leaves_a_local_optimum(kind: str, five_clusters: np.ndarray) -
     assert distance_to_centres(land, found.best.state, x) < 0.5
     assert found.best.value > value + 0.05
     assert found.best.moves >= 1
+
+
+def test_a_search_begins_where_one_for_more_components_ended(five_clusters: np.ndarray) -> None:
+    """It is one of the starts; short looks neither leave nor take one, and projected rows take none."""
+    land, rng = landscape("spherical", five_clusters), np.random.default_rng(0)
+    poor = [Candidate("poor", lambda: from_labels(land, np.arange(len(five_clusters)) % 2))]
+    alone = replace(EFFORTS["auto"], patience=1, most_moves=0)
+    with shared(ladder := {}):
+        search(land, poor, 7, TRIAL, rng)
+        assert not ladder
+        search(land, poor, 5, EFFORTS["auto"], rng)
+        assert sorted(ladder) == [5]
+        names = {each.name for each in search(land, poor, 4, alone, rng).outcomes}
+        assert names == {"poor", "the fit of 5 components, merged"}
+        assert [each.name for each in search(land, poor, 6, alone, rng).outcomes] == ["poor"]
+        projected = replace(land, points=replace(land.points, rest=np.zeros(len(five_clusters))))
+        assert [each.name for each in search(projected, poor, 3, alone, rng).outcomes] == ["poor"]
+    assert [each.name for each in search(land, poor, 4, alone, rng).outcomes] == ["poor"]
 
 
 @KINDS

@@ -49,8 +49,8 @@ def choose_components(
         Such as ``range(2, 31)``. By default 1 to 15, and up to 60 as long as the largest is best.
     criterion : {"auto", "bic", "icl", "marginal", "held_out", "replication", "spectrum"}
         What decides; all evidence is in the table whatever decides. "auto" is BIC where the model has a likelihood of
-        all rows, "marginal" for symbols of hidden Markov chains, held-out words for latent Dirichlet allocation, the
-        spectrum for ICA.
+        all rows, "marginal" where most of its parameters are probabilities (hidden Markov chains, product mixtures, one
+        topic each), held-out words for latent Dirichlet allocation, the spectrum for ICA.
     halves : bool
         Whether two halves are fitted as well: without them the choice takes half the time, and replication and held-out
         likelihood are not known (an error where `criterion` needs them).

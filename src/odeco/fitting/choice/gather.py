@@ -102,7 +102,8 @@ class Gathering:
         if model._judges() and (n_parameters := model._n_parameters()) is not None:
             scores = fill(Scores(model), self.whole.source)
             total, completed, size = scores.log_likelihood.sum(), scores.completed.sum(), scores.size.sum()
-            penalty, price = n_parameters * float(np.log(max(size, 2.0))), model._parameter_price(float(size))
+            penalty = n_parameters * float(np.log(max(size, 2.0)))
+            price = model._parameter_price(scores.members, scores.trials)
             row = replace(
                 row,
                 log_likelihood=float(total),

@@ -32,30 +32,35 @@ class Judged:
         The same with every sample in its likeliest component.
     shares : (n, k) or None
         Responsibilities of the components for each sample.
+    trials : (u,) or None
+        Draws that a unit consists of, where these are not what it counts: the words of a document that counts as one.
     """
 
     log_likelihoods: Floats = field(repr=False)
     sizes: Floats = field(repr=False)
     completed: Floats | None = field(default=None, repr=False)
     shares: Floats | None = field(default=None, repr=False)
+    trials: Floats | None = field(default=None, repr=False)
 
 
-def judged_rows(log_joint: Floats, weights: Floats | None) -> Judged:
-    """Rows of a mixture by their log joint densities (n, k)."""
+def judged_rows(log_joint: Floats, weights: Floats | None, trials: Floats | None = None) -> Judged:
+    """Rows of a mixture by their log joint densities (n, k), and the draws of each row."""
     shares, scores = posterior(log_joint)
     sizes = np.ones(len(scores)) if weights is None else weights
-    return Judged(sizes * scores, sizes, sizes * log_joint.max(axis=1), shares)
+    drawn = None if trials is None else sizes * trials
+    return Judged(sizes * scores, sizes, sizes * log_joint.max(axis=1), shares, drawn)
 
 
 class Scores(Additive):
     """Log-likelihoods under a model, in blocks of units."""
 
-    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size")
+    _sums: ClassVar[tuple[str, ...]] = ("log_likelihood", "completed", "size", "trials", "taken")
     _on: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.log_likelihood, self.completed, self.size = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
+        self.trials, self.taken = 0.0, np.zeros(_size(model))
 
     def update(self, batch: Any) -> Self:
         """Add the units of a batch."""
@@ -67,7 +72,22 @@ class Scores(Additive):
         ):  # fmt: skip
             total = getattr(self, name)
             total += np.bincount(blocks, values, BLOCKS)
+        self.trials += float((judged.sizes if judged.trials is None else judged.trials).sum())
+        if judged.shares is not None:
+            by_sample = len(judged.shares) == judged.sizes.size
+            self.taken += judged.sizes @ judged.shares if by_sample else judged.shares.sum(axis=0)
         return self
+
+    @property
+    def members(self) -> Floats:
+        """How much of the size each component is expected to have, (k,)."""
+        return np.asarray(self.size.sum() * self.taken / max(float(self.taken.sum()), np.finfo(float).tiny))
+
+
+def _size(model: Any) -> int:
+    """Components of a fitted model: clusters of few rows may be fewer than were asked for."""
+    shares = getattr(model, "weights_", None)
+    return int(getattr(model, model._count) if shares is None else len(shares))
 
 
 class Agreement(Additive):

@@ -11,7 +11,7 @@ import numpy as np
 _ALL = 12
 # Those of a longer list that are looked at first grow by this factor: one in three is, around ten.
 _GROWTH = 1.4
-# Larger and larger numbers in a row, of these, that are no better: then even larger ones are not looked at.
+# Numbers in a row, of these, that are no better, each further from the best: then those beyond are not looked at.
 _IN_VAIN = 3
 
 
@@ -45,11 +45,17 @@ class Looking(Protocol):
 
 
 def explore(candidates: Sequence[int], looking: Looking, *, every: bool) -> None:
-    """Look at all candidates if they are few, else at some and then closer and closer around the best of these."""
-    first = candidates if every or len(candidates) <= _ALL else _spread(candidates)
-    for k in reversed(first):  # the largest first: it shares its moments
-        if k not in looking.seen(thoroughly=True):
-            looking.look(k)
+    """Look at all candidates if they are few, else at some, downwards until fewer are worse and worse; then closer and
+    closer around the best of these.
+    """
+    some, in_vain = not every and len(candidates) > _ALL, 0
+    for k in reversed(_spread(candidates) if some else candidates):  # the largest first: it shares its moments
+        if k in looking.seen(thoroughly=True):
+            continue
+        looking.look(k)
+        in_vain = 0 if looking.best() in (k, None) else in_vain + 1
+        if some and in_vain == _IN_VAIN:
+            break
     _close_in(candidates, looking)
 
 
@@ -81,9 +87,9 @@ def _close_in(candidates: Sequence[int], looking: Looking) -> None:
 
 
 def _neighbours(candidates: Sequence[int], best: int) -> list[int]:
-    """The best itself, the one above and the one below."""
+    """The one above, the best itself, the one below: a fit begins where that of the next larger number ended, too."""
     place = candidates.index(best)
-    return [candidates[i] for i in (place, place + 1, place - 1) if 0 <= i < len(candidates)]
+    return [candidates[i] for i in (place + 1, place, place - 1) if 0 <= i < len(candidates)]
 
 
 def _spread(candidates: Sequence[int]) -> list[int]:

@@ -1,4 +1,6 @@
-"""Fits of one estimator to one source for several numbers of components, on moments that were read once."""
+"""Fits of one estimator to one source for several numbers of components: on moments that were read once, each with
+where the next larger one ended for one of its starts.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from sklearn.base import clone
 
 from odeco._random import as_generator
 from odeco.exceptions import MomentError, MomentWarning
+from odeco.fitting.ladder import Ladder, shared
 from odeco.moments.passes import run_passes
 
 
@@ -33,6 +36,7 @@ class Path:
         self.estimator, self.source, self.opened, self.largest = estimator, source, opened, largest
         self._moments: Any = None
         self._was_read = False
+        self._ladder: Ladder = {}
 
     @property
     def has_quick(self) -> bool:
@@ -50,32 +54,34 @@ class Path:
             model.set_params(effort="quick")
         vars(model).update(self.opened)
         model._check_options()
-        shared = self._shared(model, k)
         rng = as_generator(model.random_state)
-        with quiet():
-            if shared is None:
-                return model._fit_rows(self.source, rng)
-            return model._run(self.source, lambda: shared, rng)
+        with quiet(), shared(self._ladder):
+            return model._run(self.source, lambda: self._moments_of(model, k, rng), rng)
 
     def theorem(self) -> Any:
         """The estimate of the moments alone with the largest number; None where they determine none."""
         estimator = self.estimator
         model = with_count(estimator, self.largest).set_params(refine=None)
         vars(model).update(self.opened)
-        shared = self._shared(model, self.largest)
-        if shared is None:
+        if self._largest_moments() is None:
             return None
         with quiet():
             try:
-                return model._run(self.source, lambda: shared, as_generator(model.random_state))
+                return model._run(self.source, self._largest_moments, as_generator(model.random_state))
             except MomentError:
                 return None
 
-    def _shared(self, model: Any, k: int) -> Any:
-        """The moments of k components, from those of the largest number; None where they have to be read."""
+    def _moments_of(self, model: Any, k: int, rng: Any) -> Any:
+        """A part of those of the largest number, or read where they are none."""
+        moments = self._largest_moments()
+        if k < self.largest and moments is not None:
+            moments = model._narrowed(moments, k)
+        return run_passes(model._passes(self.source, rng), self.source) if moments is None else moments
+
+    def _largest_moments(self) -> Any:
         if not self._was_read:
             self._moments, self._was_read = self._read(), True
-        return self._moments if k == self.largest or self._moments is None else model._narrowed(self._moments, k)
+        return self._moments
 
     def _read(self) -> Any:
         model = with_count(self.estimator, self.largest)

@@ -66,6 +66,10 @@ class GaussianLandscape(RowLandscape[GaussianParameters]):
         )
         return done.parameters, float(done.trace.best)
 
+    def takes(self, state: GaussianParameters) -> bool:
+        """Not where rows are projected: every search has directions of its own."""
+        return self.points.rest is None
+
     def degenerate(self, state: GaussianParameters) -> bool:
         """Whether a component is thin in some direction and has fewer rows than twice what determine it."""
         kind = COVARIANCES[self.covariance_type]

@@ -16,7 +16,7 @@ from odeco.models.gaussian_mixture.moments import SphericalMoments
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.multiview.likelihoods import ViewLook
 from odeco.models.multiview.moments import ViewSums, view_passes
-from odeco.models.product_mixture.moments import completed_passes, first_look
+from odeco.models.product_mixture.moments import completed_passes, first_look, narrowed
 from odeco.models.product_mixture.solve import CompletedMoments
 from odeco.models.product_mixture.stream import StreamedTable, read_table, table_plan
 from odeco.moments.cumulants import SecondMoments
@@ -130,16 +130,31 @@ class GaussianMoments:
     def narrowed(self, n_components: int) -> GaussianMoments | None:
         """Those of fewer components, on the first of the directions; None where they are not a part of these."""
         description, r = self.description, n_components - 1
-        if description is None or self.products is not None or self.views is not None:
+        if description is None or self.views is not None:
             return None
         if n_components == 1:
             return GaussianMoments(self.mean, self.variance, self.n, description=description)
-        if self.spheres is None or self.lift is None:  # fewer columns than components, of one of the numbers at least
+        if self.lift is None or self.lift.shape[1] < r:
             return None
-        spheres = replace(self.spheres, third=self.spheres.third[:r, :r, :r], radial=self.spheres.radial[:r])
+        parts = self._spheres_of(r) if self.products is None else self._products_of(n_components)
+        if parts is None:
+            return None
         rows = None if self.rows is None else replace(self.rows, z=np.ascontiguousarray(self.rows.z[:, :r]))
         described = replace(description, directions=np.ascontiguousarray(description.directions[:, :n_components]))
-        return replace(self, spheres=spheres, lift=self.lift[:, :r], description=described, rows=rows)
+        return replace(self, lift=self.lift[:, :r], description=described, rows=rows, **parts)
+
+    def _spheres_of(self, r: int) -> dict[str, Any] | None:
+        spheres = self.spheres
+        if spheres is None:  # fewer columns than components, of one of the numbers at least
+            return None
+        return {"spheres": replace(spheres, third=spheres.third[:r, :r, :r], radial=spheres.radial[:r])}
+
+    def _products_of(self, n_components: int) -> dict[str, Any] | None:
+        """Why there are none for more components need not hold for fewer."""
+        if not isinstance(self.products, CompletedMoments):
+            return None
+        found = narrowed(self.products, n_components)
+        return None if found is None else {"products": found}
 
 
 def gaussian_passes(source: DenseSource, options: Options, rng: np.random.Generator) -> Passes[GaussianMoments]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from odeco._random import RandomState, as_generator
 from odeco.diagnostics import Diagnostics, without_moments
+from odeco.families.simplex import fitted_gain
 from odeco.fitting.candidates import check_effort
 from odeco.fitting.choice.judging import BLOCKS, Judged
 from odeco.fitting.estimator import Converging, Found, MomentEstimator
@@ -69,6 +70,7 @@ class ConvergenceMonitor:
 class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ignore[misc]
     """Base of the hidden Markov models: a family says how to encode, where to start and how to name its parameters."""
 
+    _criterion = "marginal"
     n_components: Any
     refine: str | None
     effort: str
@@ -267,6 +269,15 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
 
     def _n_parameters(self) -> int:
         return self._parameters().n_parameters
+
+    def _parameter_price(self, members: Floats, trials: float) -> float:
+        """Of transitions at the expected numbers of steps: BIC would count all steps for each, also for rare ones."""
+        steps = members[:, None]
+        return fitted_gain(steps * self.transmat_, self.transmat_) + self._emission_price(steps)
+
+    def _emission_price(self, steps: Floats) -> float:
+        """Of the emissions, `steps` (k, 1) being expected in each state: as BIC has it, unless a model knows better."""
+        return float(0.5 * self._parameters().emission.n_parameters * np.log(max(steps.sum(), 2.0)))
 
     # What intervals ask for
 

@@ -133,6 +133,13 @@ class FeatureHMM(HiddenMarkovModel):
             moments = replace(moments, advice=(*moments.advice, text))
         return ChainMoments(template, moments)
 
+    def _narrowed(self, moments: ChainMoments, n_components: int) -> ChainMoments | None:
+        """On the first directions of each basis; the units of the data are those of the larger number."""
+        features = None if moments.features is None else moments.features.narrowed(n_components)
+        if n_components == 1 or features is None:
+            return None
+        return ChainMoments(moments.template.permute(np.zeros(n_components, dtype=np.intp)), features)
+
     def _checked_template(self, source: Chains, extent: Extent, rng: np.random.Generator) -> Emission:
         self._check_seen(extent.largest, extent.n_seen)
         values = source.sample(POLICY.learned_from * POLICY.sample_steps).observations()

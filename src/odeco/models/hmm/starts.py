@@ -54,6 +54,12 @@ class FeatureMoments:
         """Correlations of one step with the next, of the first basis."""
         return self.triples[0].basis.spectrum if self.triples else np.empty(0)
 
+    def narrowed(self, n_components: int) -> FeatureMoments | None:
+        """Those of fewer states; None where a basis does not reach as far as these, and may reach as far as those."""
+        if len(self.triples) < len(POLICY.least_variances):
+            return None
+        return replace(self, triples=tuple(triples.narrowed(n_components) for triples in self.triples))
+
 
 def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing.

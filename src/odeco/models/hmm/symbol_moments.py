@@ -45,6 +45,17 @@ class SymbolSums:
     moments: SymbolMoments | None = None
     windows: WindowCounts | None = None
 
+    def narrowed(self, k: int) -> SymbolSums | None:
+        """Those of fewer states, on the first directions; None where these have none to take a part of."""
+        if k == 1:
+            return SymbolSums(self.pairs)
+        if self.moments is None:
+            return None
+        basis = replace(self.moments.basis, vectors=np.ascontiguousarray(self.moments.basis.vectors[:, :k]))
+        return SymbolSums(
+            self.pairs, SymbolMoments(self.pairs, basis, np.ascontiguousarray(self.moments.core[:k, :k, :k]))
+        )
+
 
 def symbol_passes(n_symbols: int, k: int, rng: np.random.Generator, *, windows: bool) -> Passes[SymbolSums]:
     """Pairs, then triples on their basis; or, for more states than symbols and with `windows`, counts of these."""

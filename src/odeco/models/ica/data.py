@@ -24,6 +24,21 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class Channels:
+    """What the first pass tells; `precision` is that of the data."""
+
+    mean: Floats = field(repr=False)
+    covariance: Floats = field(repr=False)
+    n: int
+    weight: float
+    precision: float
+
+    def whitened(self, n_components: int | None, noise: str, exact: bool) -> tuple[int, Whitening]:
+        """The number of components and the whitening."""
+        return choose_whitening(self.mean, self.covariance, self.weight, n_components, noise, self.precision, exact)
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A task and what leads from its coordinates back to the channels.
 
@@ -31,11 +46,34 @@ class Problem:
     """
 
     task: Task
-    mean: Floats = field(repr=False)
-    covariance: Floats = field(repr=False)
+    channels: Channels
     n_passes: int
     basis: Floats | None = None
     advice: tuple[str, ...] = ()
+
+    @property
+    def mean(self) -> Floats:
+        """Of the channels, (d,)."""
+        return self.channels.mean
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the channels, (d, d)."""
+        return self.channels.covariance
+
+    def narrowed(self, n_components: int, noise: str, exact: bool) -> Problem | None:
+        """The task of fewer sources; None where it is whitened in directions that these white coordinates lack."""
+        k, whitening = self.channels.whitened(n_components, noise, exact)
+        task, matrix = self.task, np.asarray(whitening.whitener.matrix, dtype=np.float64)
+        if matrix.shape[1] > self.whitening.whitener.n_components:
+            return None
+        turn = np.asarray(self.whitening.whitener.lift.T @ matrix, dtype=np.float64)
+        rows = None if task.rows is None else turn.T.astype(task.rows.dtype) @ task.rows
+        if rows is None or isinstance(task.tensor, ExplicitTensor):
+            tensor = task.tensor.through(turn)
+        else:
+            tensor = _cumulant(rows, task.weights)
+        return _posed(self.channels, k, whitening, tensor, rows, task.weights)
 
     @property
     def whitening(self) -> Whitening:
@@ -57,19 +95,27 @@ class Problem:
 def channel_passes(source: DenseSource, n_components: int | None, noise: str, exact: bool = False) -> Passes[Problem]:
     """Pass 1: mean and covariance. Pass 2: the fourth cumulant of whitened samples, and those samples if they fit."""
     second = yield SecondMoments(source.n_features, _first_mean(source))
-    mean, covariance = second.mean, second.covariance
-    advice = size_advice(second.n, source.n_features, n_components)
     precision = float(np.finfo(source.dtype).eps)
-    k, whitening = choose_whitening(mean, covariance, second.weight, n_components, noise, precision, exact)
+    channels = Channels(second.mean, second.covariance, second.n, second.weight, precision)
+    size_advice(second.n, source.n_features, n_components)
+    k, whitening = channels.whitened(n_components, noise, exact)
     matrix = np.asarray(whitening.whitener.matrix, dtype=np.float64)
-    tensor, rows, weights = yield from _second_pass(second.n, mean, matrix, not source.holds_rows)
-    factor = 1.0
+    tensor, rows, weights = yield from _second_pass(second.n, second.mean, matrix, not source.holds_rows)
+    return _posed(channels, k, whitening, tensor, rows, weights, asked=n_components)
+
+
+def _posed(
+    channels: Channels, k: int, whitening: Whitening, tensor: SymmetricTensor, rows: NDArray[np.floating] | None,
+    weights: Floats | None, *, asked: int | None = 1,
+) -> Problem:  # fmt: skip
+    """The task, and what the white samples say of how they depend on each other."""
+    advice, factor = size_advice(channels.n, channels.mean.size, asked), 1.0
     if rows is not None:
         advice += _outlier_advice(rows, weights)
         factor = dependence(rows)
     signals = rows is not None and (factor > 1 or has_memory(rows, weights))
-    task = Task(tensor, whitening, k, second.weight / factor, rows, weights, signals)
-    return Problem(task, mean, covariance, 2, None, advice)
+    task = Task(tensor, whitening, k, channels.weight / factor, rows, weights, signals)
+    return Problem(task, channels, 2, None, advice)
 
 
 def _second_pass(
@@ -84,9 +130,14 @@ def _second_pass(
         return ExplicitTensor(fourth.cumulant()), None, None
     kept = yield WhitenedRows(n, mean, matrix)
     rows, given = kept.rows, kept.weights
-    if r <= POLICY.explicit_limit:
-        return ExplicitTensor(centred_cumulant(rows, given)), rows, given
-    return CumulantTensor(rows, given), rows, given
+    return _cumulant(rows, given), rows, given
+
+
+def _cumulant(rows: NDArray[np.floating], weights: Floats | None) -> SymmetricTensor:
+    """Of white samples (r, n)."""
+    if len(rows) <= POLICY.explicit_limit:
+        return ExplicitTensor(centred_cumulant(rows, weights))
+    return CumulantTensor(rows, weights)
 
 
 class WhitenedRows:
@@ -211,7 +262,8 @@ class StreamedChannels(Together):
         k, whitening = choose_whitening(centre, inner, second.weight, n_components, noise, self.precision, exact)
         tensor = ExplicitTensor(np.ascontiguousarray(fourth.cumulant(np.asarray(whitening.whitener.matrix))))
         task = Task(tensor, whitening, k, second.weight)
-        return Problem(task, second.mean, second.covariance, 1, None if whole else self.basis, advice)
+        channels = Channels(second.mean, second.covariance, second.n, second.weight, self.precision)
+        return Problem(task, channels, 1, None if whole else self.basis, advice)
 
 
 def channel_plan(n_features: int, n_components: int | None) -> StreamPlan[DenseBatch, StreamedChannels]:

@@ -182,6 +182,9 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _passes(self, source: DenseSource, rng: np.random.Generator) -> Passes[Problem]:
         return channel_passes(source, self.n_components, self.noise, self.refine is None)
 
+    def _narrowed(self, moments: Problem, n_components: int) -> Problem | None:
+        return moments.narrowed(n_components, self.noise, self.refine is None)
+
     def _stream_moments(self, kept: None, rng: np.random.Generator) -> Problem:
         sums: StreamedChannels = self._stream.read(self._plan())
         return sums.problem(self.n_components, self.noise, self.refine is None)

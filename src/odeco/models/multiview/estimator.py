@@ -175,6 +175,9 @@ class MultiViewMixture(MixtureEstimator):
         self._densities(look)  # says whether the views go with their likelihoods
         return (yield from view_passes(look, self.n_components, rng))
 
+    def _narrowed(self, moments: ViewSums, n_components: int) -> ViewSums | None:
+        return moments.narrowed(n_components)
+
     def _stream_moments(self, kept: None, rng: np.random.Generator) -> ViewSums:
         """From the sums, or from the samples as long as they are held."""
         plan = self._plan()

@@ -7,7 +7,7 @@ group of views has at most 256 columns, five where the directions are found by r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,16 @@ class ViewSums:
     moments: ViewMoments | None = None
     error: ValueError | None = None
 
+    def narrowed(self, n_components: int) -> ViewSums | None:
+        """Those of fewer components, on the first directions; None where there are none, or views are joined anew."""
+        if self.search is None or self.moments is None:
+            return None
+        basis = self.search.basis
+        if _groups(basis.widths, n_components) != basis.groups:
+            return None
+        moments = self.moments.narrowed(n_components - 1)
+        return ViewSums(self.look, replace(self.search, basis=moments.basis), moments)
+
 
 def view_passes(look: ViewLook, n_components: int, rng: np.random.Generator) -> Passes[ViewSums]:
     """The basis of k - 1 directions for each group of views, and the moments on it, once the columns are known."""
@@ -187,7 +197,7 @@ def basis_passes(
     """
     widths = columns.widths
     rank = n_components - 1 if rank is None else rank
-    groups = tuple(tuple(group) for group in three_groups(list(widths), max(n_components - 1, 1)))
+    groups = _groups(widths, n_components)
     scales = [column_scale(v, c) for v, c in zip(columns.variances, counts or [False] * len(widths), strict=True)]
     _check_columns(scales, groups, n_components)
     shifts = tuple(columns.means)
@@ -204,6 +214,10 @@ def basis_passes(
             directions = [_leading(pairs, groups[g], scales, g, kept) for g in range(3)]
     basis = ViewBasis(groups, split_groups(directions, groups, scales), shifts)
     return BasisSearch(basis, _above_noise(pairs, groups, scales, columns.weight), n_products)
+
+
+def _groups(widths: Sequence[int], n_components: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(group) for group in three_groups(list(widths), max(n_components - 1, 1)))
 
 
 def column_scale(variance: Floats, counts: bool) -> Floats:

@@ -16,6 +16,7 @@ from odeco.exceptions import MomentError
 from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
 from odeco.families.gaussian import DIAGONAL
 from odeco.families.responsibilities import posterior
+from odeco.families.simplex import fitted_gain
 from odeco.fitting.candidates import check_effort
 from odeco.fitting.estimator import Found
 from odeco.fitting.free import FINER, POSITIVE, REAL, SHARE, Free
@@ -34,6 +35,7 @@ from odeco.models.product_mixture.moments import (
     completed_passes,
     exact_families,
     first_look,
+    narrowed,
     paired_passes,
     product_start,
 )
@@ -128,6 +130,7 @@ class ProductMixture(MixtureEstimator):
     """
 
     weights_: Floats
+    _criterion = "marginal"
 
     def __init__(
         self,
@@ -220,6 +223,11 @@ class ProductMixture(MixtureEstimator):
         if self.route != "views" and needs_pairs(schema, k):
             return paired_passes(first_rows(source, POLICY.first_look), schema, k, rng)
         return completed_passes(first_look(source, schema), k, rng)
+
+    def _narrowed(
+        self, moments: CompletedMoments | PartedMoments, n_components: int
+    ) -> CompletedMoments | PartedMoments | None:
+        return narrowed(moments, n_components) if isinstance(moments, CompletedMoments) else None
 
     def _held_table(self) -> TableSource | None:
         """All rows of the stream; None once only sums are left."""
@@ -371,6 +379,16 @@ class ProductMixture(MixtureEstimator):
     def _n_parameters(self) -> int:
         k = self.weights_.size
         return int(k - 1 + k * self._families.free_parameters())
+
+    def _parameter_price(self, members: Floats, trials: float) -> float:
+        """Of shares and tables at the expected numbers of rows: BIC would count all rows for answers that few gave."""
+        families, rows = self._families, members[:, None]
+        ones = self._table[:, families.spans[0]].T
+        tables = [*(np.column_stack([1 - p, p]) for p in ones), *families.category_tables(self._table)]
+        counted = sum(fitted_gain(rows * table, table) for table in tables)
+        others = members.size * (families.free_parameters() - sum(table.shape[1] - 1 for table in tables))
+        shares = fitted_gain(members[None], self.weights_[None])
+        return float(shares + counted + 0.5 * others * np.log(max(members.sum(), 2.0)))
 
     def _draw(self, labels: Labels, rng: np.random.Generator) -> Any:
         families, n = self._families, labels.size

@@ -61,7 +61,36 @@ def completed_passes(
     matrix, lift = (np.asarray(part, dtype=np.float64) for part in (whitener.matrix, whitener.lift))
     triples = yield ProductTriples(summary.features, summary.table(matrix))
     white = WhiteTriples.of(triples, summary, matrix, lift)
-    return CompletedMoments(summary, n_passes, white, np.asarray(whitener.spectrum, dtype=np.float64), n_distinct)
+    spectrum = np.asarray(whitener.spectrum, dtype=np.float64)
+    return CompletedMoments(
+        summary, n_passes, white, spectrum, n_distinct, pairs=pairs if is_explicit(features) else None
+    )
+
+
+def narrowed(more: CompletedMoments, n_components: int, policy: Policy = POLICY) -> CompletedMoments | None:
+    """The moments of fewer components from those of more; None where these do not hold them.
+
+    What fills the pairs hangs on their rank: they are filled anew. The triples are known on the directions of more
+    components alone, and white ones are sought among these. Few columns leave the directions of fewer components
+    partly outside: then their triples have to be read. So have those of pairs of columns.
+    """
+    if more.column_pairs is not None:
+        return None
+    if n_components == 1 or more.white is None:
+        return CompletedMoments(more.summary, more.n_passes)
+    white, r = more.white, n_components - 1
+    if more.pairs is None:  # columns are many: what one of them is filled with no longer matters
+        return replace(more, white=white.turned(np.eye(white.matrix.shape[1], r), white.lift[:, :r]))
+    passes = whiten_completed(more.pairs, r, np.random.default_rng(0), max_iter=policy.fills, tol=policy.fill_tol)
+    whitener = run_passes(passes, None)
+    basis, triangle = np.linalg.qr(white.matrix)
+    roots = np.sqrt(whitener.spectrum[:r])
+    cosines = basis.T @ (whitener.lift / roots)
+    if np.linalg.svd(cosines, compute_uv=False)[-1] ** 2 < 1 - policy.most_lost:
+        return None
+    inner, lengths, rotation = np.linalg.svd(cosines * roots, full_matrices=False)  # M2 = lift lift'
+    turned = white.turned(np.linalg.solve(triangle, inner / lengths), np.asarray(whitener.lift @ rotation.T))
+    return replace(more, white=turned, spectrum=np.asarray(whitener.spectrum, dtype=np.float64))
 
 
 def paired_passes(

@@ -8,7 +8,7 @@ its eigenvectors are the weights, and k - 1 independent differences of means suf
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from odeco.reduction.affine import affine_tensor, upright_vectors
 from odeco.refinement.product_mixture import Parameters
 from odeco.sources.tables import Schema
 from odeco.tensors import ExplicitTensor
+from odeco.whitening.completed import CompletedPairs
 
 Floats = NDArray[np.float64]
 
@@ -211,18 +212,19 @@ class WhiteTriples:
     shift: Floats = field(repr=False)
 
     @classmethod
-    def of(
-        cls, triples: ProductTriples, summary: Summary, matrix: Floats, lift: Floats, turn: Floats | None = None
-    ) -> WhiteTriples:
-        """Read the sums; `turn` (r', r) maps the coordinates they were taken in to the white ones."""
+    def of(cls, triples: ProductTriples, summary: Summary, matrix: Floats, lift: Floats) -> WhiteTriples:
+        """Read the sums, which were taken in the coordinates of `matrix`."""
         known = triples.weight * summary.shares[summary.features.owner]
-        distinct, squares = triples.distinct(), triples.squares / known[:, None]
-        if turn is not None:
-            squares = squares @ turn
-            for _ in range(3):
-                distinct = np.tensordot(distinct, turn, axes=(0, 0))
         shift = (triples.mean - summary.mean) / summary.spread
-        return cls(matrix, lift, distinct, triples.second / known, triples.third / known, squares, shift)
+        squares = triples.squares / known[:, None]
+        return cls(matrix, lift, triples.distinct(), triples.second / known, triples.third / known, squares, shift)
+
+    def turned(self, turn: Floats, lift: Floats) -> WhiteTriples:
+        """The same in other coordinates, which `turn` (r', r) makes of these."""
+        distinct = self.distinct
+        for _ in range(3):
+            distinct = np.tensordot(distinct, turn, axes=(0, 0))
+        return replace(self, matrix=self.matrix @ turn, lift=lift, distinct=distinct, squares=self.squares @ turn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +236,8 @@ class CompletedMoments:
     white : WhiteTriples or None
         None for one component.
     spectrum, n_passes, n_distinct, column_pairs : see `ProductStart`
+    pairs : CompletedPairs or None
+        Where they are at hand: those of fewer components are filled otherwise.
     """
 
     summary: Summary
@@ -242,6 +246,7 @@ class CompletedMoments:
     spectrum: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     n_distinct: int | None = None
     column_pairs: ColumnPairs | None = field(default=None, repr=False)
+    pairs: CompletedPairs | None = field(default=None, repr=False)
 
     def start(self, rng: np.random.Generator, method: Decomposer = AUTO, policy: Policy = POLICY) -> ProductStart:
         """Decompose the completed triples and read the parameters off."""

@@ -129,8 +129,7 @@ class StreamedTable(Additive):
             half = product @ (turn[:, : k - 1] / np.sqrt(values[: k - 1]))
             fill = np.einsum("ar,ar->a", half[rows], half[columns])
         white_turn = turn[:, : k - 1] / np.sqrt(values[: k - 1])
-        matrix, lift = self.basis @ white_turn, product @ white_turn
-        white = WhiteTriples.of(triples, self.reference, matrix, lift, white_turn)
+        white = WhiteTriples.of(triples, self.reference, self.basis, product).turned(white_turn, product @ white_turn)
         return CompletedMoments(self.reference, 1, white, values)
 
     def _summary(self, triples: ProductTriples) -> Summary:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.diagnostics import Diagnostics
 from odeco.families.responsibilities import posterior
+from odeco.families.simplex import fitted_gain
 from odeco.fitting.candidates import EFFORTS, check_effort
 from odeco.fitting.choice.judging import Judged, judged_rows
 from odeco.fitting.estimator import Found
@@ -79,6 +80,8 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     """
 
     _refinements = ("auto", "em", "one-step", None)
+
+    _criterion = "marginal"
 
     def __init__(
         self,
@@ -218,10 +221,18 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
         return float(self.score_samples(X).mean())
 
     def _judge(self, batch: Batch) -> Judged:
-        return judged_rows(log_joint(batch.counts, self.weights_, self._smoothed()), batch.weights)
+        words = np.asarray(batch.counts.sum(axis=1), dtype=np.float64)
+        return judged_rows(log_joint(batch.counts, self.weights_, self._smoothed()), batch.weights, words)
 
     def _n_parameters(self) -> int:
         return Mixture(self.weights_, self.components_).n_parameters
+
+    def _parameter_price(self, members: Floats, trials: float) -> float:
+        """Of shares and topics at the expected numbers of documents and words: BIC would count every document for each
+        word of each topic, also for words that a topic never has.
+        """
+        words = trials * (members / members.sum())[:, None] * self.components_
+        return fitted_gain(members[None], self.weights_[None]) + fitted_gain(words, self.components_)
 
     def aic(self, X: Any) -> float:
         """Akaike's criterion on X: smaller is better."""
