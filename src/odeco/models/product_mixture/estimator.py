@@ -48,7 +48,7 @@ from odeco.refinement.one_step import product_step
 from odeco.refinement.product_mixture import Parameters, log_joint, refine_products
 from odeco.sources.dense import DenseBatch, first_rows
 from odeco.sources.partitions import is_elsewhere
-from odeco.sources.rows import TableChunk
+from odeco.sources.rows import TableChunk, TablePiece
 from odeco.sources.tables import Schema, TableSource
 
 Floats = NDArray[np.float64]
@@ -203,12 +203,25 @@ class ProductMixture(MixtureEstimator):
         check_enough(len(batch), self.n_components)
         return joined(source.schema, batch)
 
+    def _reopen(self, X: Any, **given: Any) -> TableSource:
+        return open_rows(self, X, schema=self._schema, **given)  # type: ignore[no-any-return]
+
+    def _coded(self) -> Self:
+        coded = super()._coded()
+        coded._schema = coded._coded_schema = self._schema.coded()
+        coded.family = list(self._schema.families)
+        return coded
+
+    def _chunk_of(self, batch: DenseBatch) -> TableChunk:
+        return TableChunk((TablePiece(batch.rows, batch.weights, read=True),))
+
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[TableChunk]:
         sums = self._stream.sums if hasattr(self, "_stream") else None
         return row_chunks(self, X, None if sums is None else sums.schema, sample_weight, reset=reset)
 
     def _plan(self) -> StreamPlan[TableChunk, StreamedTable]:
-        return table_plan(self.n_components, self.family, self._names(), self.basis_size)
+        known = getattr(self, "_coded_schema", None)
+        return table_plan(self.n_components, self.family, self._names(), self.basis_size, known)
 
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
