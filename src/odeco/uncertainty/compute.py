@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.fitting.card import Card
 from odeco.fitting.options import check_choice, check_integer
+from odeco.fitting.rows import check_width
 from odeco.kernels.threads import single_threaded_blas
 from odeco.models.cards import known_card
-from odeco.shared_moments import read_moments
+from odeco.shared_moments import merge_moments, read_moments
 from odeco.uncertainty.blocks import parts_of
 from odeco.uncertainty.bounds import Errors, bounded, together
 from odeco.uncertainty.halves import replication_of_source
@@ -170,12 +171,14 @@ def _read_parts(X: Sequence[Any], model: Any) -> list[Any]:
                 f"part {place} holds moments of {type(part).__name__}, and the model is a {type(model).__name__}: give "
                 "moments of the same model."
             )
+        check_width(model, part.n_features_in_)
         part._stream.settle(part._plan())
     if len(parts) < _FEWEST:
         raise ValueError(
             f"X has {len(parts)} parts, and intervals from moments need {_FEWEST} or more: make a file of moments for "
-            "each of more blocks of the data (odeco moments add), or give the data."
+            "each of more blocks of the data (odeco moments compute), or give the data."
         )
+    merge_moments(parts)  # says where they are not on one basis
     return parts
 
 

@@ -166,7 +166,7 @@ def open_again(card: Card, model: Any, X: Any, lengths: Any, weights: ArrayLike 
         return _open_chains(model, model._reopen(X, lengths=lengths, sequence_weight=weights), weights)
     if lengths is not None:
         raise ValueError(
-            f"lengths says nothing to {card.class_name}, whose {card.rows} are no sequences: leave it out."
+            f"lengths says nothing to {card.class_name}, whose rows are no sequences: leave it out."
         )
     source = model._reopen(X, sample_weight=weights)
     require_passes(source, 2)
@@ -208,7 +208,7 @@ def batches_of(source: Any, function: Any = None) -> Iterator[Any]:
     if isinstance(source, Sequences):
         yield source
     else:
-        mapped = source.map if isinstance(source, Partitioned) else lambda run: map(run, source)
+        mapped: Any = source.map if isinstance(source, Partitioned) else lambda run: map(run, source)
         yield from source if function is None else mapped(function)
 
 

@@ -364,10 +364,10 @@ class ProductMixture(MixtureEstimator):
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         again = copy(self)
         values = self._schema.read(check_matrix(again, X, reset=False))
-        source = joined(self._schema, DenseBatch(values, given.get("sample_weight")))
-        start = Parameters(self.weights_[None], self._table)
+        source = joined(self._schema.with_missing(values), DenseBatch(values, given.get("sample_weight")))
+        start, families = Parameters(self.weights_[None], self._table), self._families.with_missing(values)
         tol = float(self.tol) / FINER
-        done = refine_products(Table.of(source, self._families).data, start, max_iter=int(self.max_iter), tol=tol)
+        done = refine_products(Table.of(source, families).data, start, max_iter=int(self.max_iter), tol=tol)
         again.weights_ = done.parameters.weights[0]
         return again._take_table(done.parameters.table)
 
