@@ -165,9 +165,7 @@ def open_again(card: Card, model: Any, X: Any, lengths: Any, weights: ArrayLike 
     if card.rows in SEQUENCES:
         return _open_chains(model, model._reopen(X, lengths=lengths, sequence_weight=weights), weights)
     if lengths is not None:
-        raise ValueError(
-            f"lengths says nothing to {card.class_name}, whose rows are no sequences: leave it out."
-        )
+        raise ValueError(f"lengths says nothing to {card.class_name}, whose rows are no sequences: leave it out.")
     source = model._reopen(X, sample_weight=weights)
     require_passes(source, 2)
     size = fill(Size(), source)
