@@ -230,7 +230,9 @@ class MomentEstimator(Shown):
         return {}
 
     def _batch_trials(self, batch: Any, shares: Any) -> dict[str, Any]:
-        """The observations in a batch that these shares were counted in; they add up over batches."""
+        """The observations in a batch that these shares were counted in, `shares` being those of the components times
+        the weights of rows; they add up over batches.
+        """
         return {}
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:

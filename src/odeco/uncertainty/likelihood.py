@@ -51,7 +51,7 @@ def _empty(model: Any, source: Any) -> Told:
     """Sums for rows of a mixture, or for steps of chains."""
     if not hasattr(model, "_step_log_likelihoods"):
         return MixtureTold(model)
-    length = min(_TOGETHER, len(source) // (_BLOCKS_EACH * n_coordinates(model._free_parameters())))
+    length = min(_TOGETHER, int(source.total_weight) // (_BLOCKS_EACH * n_coordinates(model._free_parameters())))
     return ChainTold(model, max(length, 1))
 
 

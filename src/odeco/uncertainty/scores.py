@@ -90,7 +90,7 @@ class Told(Additive):
 
     def _add_shares(self, model: Any, batch: Any, shares: Floats, counts: Floats) -> None:
         self.totals = self.totals + counts @ shares
-        for name, value in model._batch_trials(batch, shares).items():
+        for name, value in model._batch_trials(batch, shares * counts[:, None]).items():
             self.trials[name] = self.trials[name] + value
 
     @abstractmethod
