@@ -183,9 +183,9 @@ def _script_data(components: Floats, frequencies: Floats, names: list[str], sure
 
 
 def _ends(sure: Sure, i: int, words: NDArray[np.intp]) -> list[list[float]]:
-    """The lower and the upper ends of the intervals of words in a topic, three digits each: a page stays small."""
+    """The lower and the upper ends of the intervals of words in a topic."""
     ends = [sure.bounds("components_", (i, int(w))) for w in words]
-    return [[float(f"{each[side]:.3g}") for each in ends if each is not None] for side in (0, 1)] if any(ends) else []
+    return [[_digits(each[side]) for each in ends if each is not None] for side in (0, 1)] if any(ends) else []
 
 
 def _digits(value: float) -> float:
