@@ -253,7 +253,7 @@ def test_sequences_are_rows_of_arrays(spark, chains, kind, refine, tolerance):
 
 
 def test_intervals_where_the_rows_are(spark, crowd, chains, vectors, corpus):
-    """The sandwich is the same to the rounding of second differences; replicates of sums are drawn from blocks there."""
+    """The sandwich is the same to the rounding of second differences; blocks of sums are made there."""
     rng = np.random.default_rng(0)
     points = 5 * np.eye(3, 4)[rng.choice(3, 600)] + rng.standard_normal((600, 4))
     sequences, weights = chains[1], np.arange(len(chains[1])) % 3 + 0.5
@@ -277,7 +277,7 @@ def test_intervals_where_the_rows_are(spark, crowd, chains, vectors, corpus):
         for name in expected.value:
             np.testing.assert_allclose(found.standard_error[name], expected.standard_error[name], rtol=1e-4, atol=1e-9)
     moments = SingleTopicModel(5, refine=None, random_state=0).fit(corpus)
-    errors = [intervals(moments, X, n_replicates=10, random_state=0) for X in (vectors, corpus)]
+    errors = [intervals(moments, X, n_replicates=10, replication=False, random_state=0) for X in (vectors, corpus)]
     assert errors[0].method == "block sums"
     ratio = np.median(errors[0].standard_error["components_"] / errors[1].standard_error["components_"])
     assert 0.5 < ratio < 2  # ten know a deviation to a quarter
