@@ -9,6 +9,10 @@ import numpy as np
 
 import odeco
 from odeco import simulate
+from odeco.models.cards import known_card
+from odeco.uncertainty import Intervals
+from odeco.uncertainty.bounds import together
+from odeco.uncertainty.parameters import learned_arrays
 
 _SEED = 3
 
@@ -135,3 +139,15 @@ FITTED = {
 def fitted_model(name: str) -> tuple[Any, dict[str, Any]]:
     """A fitted model and the arguments of its report."""
     return FITTED[name]()
+
+
+def made_up_intervals(model: Any) -> Intervals:
+    """Intervals as wide as a tenth of each number, the last part lost."""
+    card = known_card(model)
+    arrays = learned_arrays(model, card)
+    values = [(each, each.of(model)) for each in arrays]
+    sides = [together([(each, value + by * np.abs(value)) for each, value in values]) for by in (0, -0.05, 0.05)]
+    k = max(each.of(model).shape[each.axes[0]] for each in arrays if each.axes)
+    axes = {each.name: each.axes for each in arrays}
+    replication = np.append(np.ones(k - 1), 0.2)
+    return Intervals(*sides, sides[0], replication, 0.95, "sandwich", component=card.part, axes=axes)

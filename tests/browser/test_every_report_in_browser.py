@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odeco.report import write_report
 from tests.docs_scripts import load
-from tests.fitted_models import FITTED
+from tests.fitted_models import FITTED, fitted_model, made_up_intervals
 
 pictures = load("pictures")
 
@@ -30,6 +31,17 @@ def test_every_report_opens_cleanly_in_every_look(visit, name, tmp_path):
     assert grounds["dark"] != grounds["light"] == grounds["phone"]
     assert_accessible(page)
     assert visited.clean(), (visited.messages, visited.requests)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_intervals_do_not_stick_out(visit, name, tmp_path):
+    model, inputs = fitted_model(name)
+    path = write_report(model, tmp_path / "sure.html", intervals=made_up_intervals(model), **inputs)
+    visited = visit(path, width=380, dark=True)
+    assert visited.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert visited.page.get_by_text("did not replicate").first.is_visible()
+    assert_accessible(visited.page)
+    assert visited.clean()
 
 
 def assert_accessible(page):

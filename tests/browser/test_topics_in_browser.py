@@ -8,7 +8,7 @@ import pytest
 from odeco import plots
 from odeco.plots.topics import top_words, word_frequencies
 from odeco.report import write_report
-from tests.fitted_models import fitted_model
+from tests.fitted_models import fitted_model, made_up_intervals
 from tests.unit.report.test_escaping import HOSTILE, hostile_inputs
 
 
@@ -128,6 +128,24 @@ def test_the_script_and_python_agree_on_the_words_first_shown(visit):
     with_script, without = visit("lda").page, visit("lda", script=False).page
     rows = "#topic-0 .words tbody tr"
     assert with_script.locator(rows).all_inner_texts() == without.locator(rows).all_inner_texts()
+
+
+def test_intervals_follow_the_slider(visit, tmp_path):
+    model, inputs = fitted_model("lda")
+    path = write_report(model, tmp_path / "sure.html", intervals=made_up_intervals(model), **inputs)
+    visited, without = visit(path, width=390), visit(path, width=390, script=False).page
+    page, rows = visited.page, "#topic-0 .words tbody tr"
+    assert page.locator(rows).all_inner_texts() == without.locator(rows).all_inner_texts()
+    ends = "all => all.map((u) => [parseFloat(u.style.left), parseFloat(u.style.width)])"
+    found, expected = (each.locator(f"{rows} u").evaluate_all(ends) for each in (page, without))
+    assert np.shape(found) == (15, 2)
+    np.testing.assert_allclose(found, expected, atol=0.11)  # written with one digit each
+    page.locator("#relevance").fill("0")
+    assert page.locator(f"{rows} u").count() == 15
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".topic-list tr[data-topic='2'] .summary").click()
+    assert "did not replicate" in page.locator("article.topic:visible header").inner_text()
+    assert visited.clean()
 
 
 def test_single_topic_models_too(visit):

@@ -20,6 +20,7 @@ from odeco import (
     ProductMixture,
     SingleTopicModel,
     choose_components,
+    intervals,
 )
 from odeco.simulate import gaussian_mixture, markov_chain
 from odeco.sources import checkpointed, out_of_core
@@ -249,6 +250,37 @@ def test_sequences_are_rows_of_arrays(spark, chains, kind, refine, tolerance):
     expected = here.predict_proba(sequences)
     np.testing.assert_allclose(np.concatenate([row.predict_proba for row in answers]), expected, atol=1e-12)
     np.testing.assert_array_equal(np.concatenate([row.predict for row in answers]), here.predict(sequences))
+
+
+def test_intervals_where_the_rows_are(spark, crowd, chains, vectors, corpus):
+    """The sandwich is the same to the rounding of second differences; blocks of sums are made there."""
+    rng = np.random.default_rng(0)
+    points = 5 * np.eye(3, 4)[rng.choice(3, 600)] + rng.standard_normal((600, 4))
+    sequences, weights = chains[1], np.arange(len(chains[1])) % 3 + 0.5
+    rows = spark.createDataFrame(spark.sparkContext.parallelize(points.tolist(), 3), list("abcd"))
+    labels = spark.createDataFrame(spark.sparkContext.parallelize(crowd.tolist(), 3), list("abcdefghi"))
+    cases = [
+        (GaussianMixture(3, random_state=0).fit(points), points, rows, {}, {}),
+        (DawidSkene(layout="wide", random_state=0).fit(crowd), crowd, labels, {}, {}),
+        (
+            CategoricalHMM(2, effort="quick", random_state=0).fit(sequences, sequence_weight=weights),
+            sequences,
+            frame_of(spark, sequences, weights),
+            {"sample_weight": weights},
+            {"sample_weight": "weight"},
+        ),
+    ]
+    for model, here, there, given, given_there in cases:
+        expected = intervals(model, here, replication=False, **given)
+        found = intervals(model, there, replication=False, **given_there)
+        assert found.method == expected.method
+        for name in expected.value:
+            np.testing.assert_allclose(found.standard_error[name], expected.standard_error[name], rtol=1e-4, atol=1e-9)
+    moments = SingleTopicModel(5, refine=None, random_state=0).fit(corpus)
+    errors = [intervals(moments, X, n_replicates=10, replication=False, random_state=0) for X in (vectors, corpus)]
+    assert errors[0].method == "block sums"
+    ratio = np.median(errors[0].standard_error["components_"] / errors[1].standard_error["components_"])
+    assert 0.5 < ratio < 2  # ten know a deviation to a quarter
 
 
 def test_steps_have_no_order_in_a_frame(spark):

@@ -46,6 +46,7 @@ INTERVALS = "unit/uncertainty/test_intervals.py"
 EVIDENCE = "unit/fitting/test_choice.py::test_of_one_component_the_marginal_likelihood_is_exact"
 NARROWED = "unit/fitting/test_choice.py::test_moments_of_more_hold_those_of_fewer"
 FILLED = "unit/fitting/test_choice.py::test_moments_that_are_filled_in_hold_nearly_those_of_fewer"
+PLACES = "unit/uncertainty/test_places.py"
 
 MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
@@ -301,15 +302,18 @@ MUTATIONS = [
     ),
     Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
     # Intervals: information of a mixture, scores of a chain, bounds, weighted sums
-    Mutation("uncertainty/scores.py", "- sums.complete + sums.outer", "- sums.complete", SCORES),
+    Mutation("uncertainty/scores.py", "- self.complete + self.outer", "- self.complete", SCORES),
     Mutation(
         "uncertainty/scores.py",
-        "sums.second[a, b] += (both - once[a]",
-        "sums.second[a, b] += (both - 0 * once[a]",
+        "self.second[a, b] += (both - once[a]",
+        "self.second[a, b] += (both - 0 * once[a]",
         SCORES,
     ),
     Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
+    Mutation("uncertainty/scores.py", "* (counts * shares[:, j])[:, None]", "* shares[:, [j]]", SCORES),
+    Mutation("uncertainty/blocks.py", "self.counts[place] += len(chunk)", "pass", PLACES),
+    Mutation("uncertainty/compute.py", "factor *= np.sqrt(units.share)", "factor *= units.share", PLACES),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),
     Mutation("uncertainty/scales.py", "1 / (shares * (1 - shares))", "1 / shares", INTERVALS),

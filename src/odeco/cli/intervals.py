@@ -34,6 +34,15 @@ def intervals(
         int | None, typer.Option("--replicates", min=10, show_default=False, help="Replicates; 100 if left out.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="Of replicates and halves.")] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option(
+            "--classes",
+            metavar="FILE",
+            show_default=False,
+            help="Also a .csv of latent classes (product-mixture): shares and answers with standard errors.",
+        ),
+    ] = None,
     format: FORMAT = None,
     column: COLUMN = None,
     quiet: QUIET = False,
@@ -47,15 +56,22 @@ def intervals(
 
       odeco show penguins.odeco --intervals intervals.csv
 
+      odeco intervals answers.odeco answers.csv --out intervals.csv --classes classes.csv
+
       odeco intervals total.odeco monday.moments tuesday.moments ... --out intervals.json
     """
     import odeco
     from odeco.cli.model_file import open_model
+    from odeco.uncertainty.classes import write_class_table
     from odeco.uncertainty.stored import check_name, write_intervals
 
     out = check_output(out, [model, *inputs])
     check_name(out)
     saved, stages = open_model(model), Stages(quiet=quiet)
+    if classes is not None:
+        classes = check_output(classes, [model, *inputs, out])
+        if not hasattr(saved.estimator, "class_tables"):
+            raise typer.BadParameter(f"'--classes' is for product-mixture, and {model} holds {saved.card.name}.")
     X, lengths = _moments(inputs), None
     if X is None:
         with stages.stage(f"reading {', '.join(inputs)}") as stage:
@@ -76,6 +92,10 @@ def intervals(
     with stages.stage(f"writing {out}") as stage:
         write_intervals(found, out)
         stage.done = "" if str(out) == "-" else f"wrote {out}"
+    if classes is not None:
+        with stages.stage(f"writing {classes}") as stage:
+            write_class_table(saved.estimator, found, classes, saved.names.get("feature_names"))
+            stage.done = "" if str(classes) == "-" else f"wrote {classes}"
 
 
 def _moments(inputs: list[str]) -> Any:

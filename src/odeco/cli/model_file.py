@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from odeco.cli.console import Stage
 from odeco.cli.data import Data
 from odeco.cli.inputs import READERS, read
@@ -42,12 +40,7 @@ class Saved:
         from odeco.uncertainty.stored import read_intervals
 
         found = read_intervals(expanded(path))
-        for name, value in found.value.items():
-            own = getattr(self.estimator, name, None)
-            if own is None or np.shape(own if not isinstance(own, list) else own[0]) != np.shape(
-                value if not isinstance(value, list) else value[0]
-            ):
-                raise ValueError(f"{path} holds intervals of another model: {name} differs. Make them again.")
+        found.check_model(self.estimator, str(path))
         return found
 
     def read(self, paths: Sequence[str], stage: Stage, **changes: Any) -> Data:

@@ -21,6 +21,7 @@ from odeco.exceptions import MomentError
 from odeco.fitting.choice.judging import Judged
 from odeco.fitting.free import Free
 from odeco.fitting.hints import with_hints
+from odeco.fitting.rows import check_width
 from odeco.fitting.rows import vector_chunks as vector_chunks
 from odeco.fitting.shown import Shown
 from odeco.fitting.stream import MomentStream, StreamPlan
@@ -84,6 +85,7 @@ class MomentEstimator(Shown):
     method_options: Mapping[str, Any] | None
     random_state: Any
     n_components_: int
+    n_features_in_: int
     get_params: Callable[..., dict[str, Any]]
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -200,6 +202,39 @@ class MomentEstimator(Shown):
         for name, value in values.items():
             setattr(moved, name, value)
         return moved
+
+    def _reopen(self, X: Any, **given: Any) -> Any:
+        """A source of other rows, checked to have the form of those of the fit, which stays what was learned of it."""
+        fresh = type(self)(**self.get_params(deep=False))
+        source = fresh._open(X, **given)
+        check_width(self, fresh.n_features_in_)
+        return source
+
+    def _coded(self) -> Self:
+        """A fitted copy that takes rows as sources hold them: columns without names, labels by their numbers.
+
+        It is sent to where rows are, and leaves behind what is of no use there.
+        """
+        coded = copy(self)
+        for name in ("_stream", "diagnostics_", "feature_names_in_"):
+            vars(coded).pop(name, None)
+        return coded
+
+    def _chunk_of(self, batch: Any) -> Any:
+        """A batch of a source as a chunk of a stream."""
+        return batch
+
+    def _trial_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Attributes whose shares were not counted in the rows of each component: the shapes of what `_batch_trials`
+        says of them.
+        """
+        return {}
+
+    def _batch_trials(self, batch: Any, shares: Any) -> dict[str, Any]:
+        """The observations in a batch that these shares were counted in, `shares` being those of the components times
+        the weights of rows; they add up over batches.
+        """
+        return {}
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         """A copy refined on other data from where this fit ended, components in the same order; None: fit anew."""

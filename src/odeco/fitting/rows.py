@@ -16,15 +16,21 @@ from odeco.sources.scale import check_magnitude
 from odeco.sources.values import number_block
 
 
-def open_vectors(model: Any, X: Any, sample_weight: ArrayLike | None) -> DenseSource:
-    """A source of rows to fit on; one matrix is checked as scikit-learn does, names of columns included."""
+def open_vectors(model: Any, X: Any, sample_weight: ArrayLike | None = None, *, reset: bool = True) -> DenseSource:
+    """A source of rows to fit on; one matrix is checked as scikit-learn does, names of columns included.
+
+    Without `reset` the columns must be those of the fit.
+    """
     if is_matrix(X):
-        X = validate_data(model, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=2)
+        least = 2 if reset else 1
+        X = validate_data(model, number_block(X), dtype=[np.float64, np.float32], ensure_min_samples=least, reset=reset)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, X.shape[0])
     source = as_dense_source(fitted_by(model, X), sample_weight=sample_weight)
-    take_names(model, X)
-    model.n_features_in_ = source.n_features
+    take_names(model, X, reset=reset)
+    if reset:
+        model.n_features_in_ = source.n_features
+    check_width(model, source.n_features)
     return source
 
 
@@ -50,7 +56,7 @@ def check_width(model: Any, n_features: int) -> None:
         )
 
 
-def take_names(model: Any, X: Any) -> None:
-    """Take over the names of the columns of a Dask DataFrame: its partitions come with them."""
-    if is_dask(X):
-        _check_feature_names(model, X._meta if hasattr(X, "columns") else np.empty((0, 1)), reset=True)
+def take_names(model: Any, X: Any, *, reset: bool = True) -> None:
+    """Take over the names of the columns of a Dask DataFrame, or compare them: its partitions come with them."""
+    if is_dask(X) and (reset or hasattr(X, "columns")):
+        _check_feature_names(model, X._meta if hasattr(X, "columns") else np.empty((0, 1)), reset=reset)

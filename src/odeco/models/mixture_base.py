@@ -125,5 +125,8 @@ class MixtureEstimator(MomentEstimator, DensityMixin, BaseEstimator):  # type: i
     def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> Any:
         return open_vectors(self, X, sample_weight)
 
+    def _reopen(self, X: Any, **given: Any) -> Any:
+        return open_vectors(self, X, reset=False, **given)
+
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[Any]:
         return vector_chunks(self, X, sample_weight, reset=reset)

@@ -124,7 +124,7 @@ class Together(Additive):
 
     def merge(self, other: Self) -> Self:
         for name, part in self.parts.items():
-            part.merge(getattr(other, name))
+            part.merge(other.parts[name])
         return self
 
     def pack(self) -> PackedSums:

@@ -50,15 +50,24 @@ def number_rows(ax: Any, labels: list[str]) -> Any:
     return plain(ax)
 
 
-def heat(ax: Any, values: NDArray[np.float64], rows: list[str], columns: list[str], *, signed: bool = False) -> Any:
-    """A matrix as coloured cells with their numbers."""
+def heat(
+    ax: Any,
+    values: NDArray[np.float64],
+    rows: list[str],
+    columns: list[str],
+    *,
+    signed: bool = False,
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+) -> Any:
+    """A matrix as coloured cells with their numbers, and below these the `ends` of their intervals, where given."""
     largest = float(np.abs(values).max()) or 1.0
     limits = (-largest, largest) if signed else (0.0, largest)
     ax.imshow(values, cmap="RdBu_r" if signed else "Blues", vmin=limits[0], vmax=limits[1], aspect="auto")
     if values.size <= 400:
         for (i, j), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest
-            ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=8, color="white" if dark else "black")
+            text = f"{value:.2g}" if ends is None else f"{value:.2g}\n{ends[0][i, j]:.2g} to {ends[1][i, j]:.2g}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     ax.tick_params(length=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Profile:
         Names of the categories; empty for numbers.
     table : (k, categories)
         Probabilities of the categories; empty for numbers.
+    item : int or None
+        Which of the model's tables that is, or which view the column is of.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Profile:
     telling: float
     categories: tuple[str, ...] = ()
     table: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    item: int | None = None
 
 
 def profiles(model: Any, feature_names: Iterable[Any] | None = None, most: int | None = None) -> list[Profile]:
@@ -70,7 +73,7 @@ def view_profiles(
             variance = mean * (1 - mean) if kind == "probability" else mean
         deviations = np.sqrt(np.maximum(variance, 0))
         found = _numbers(names[t], np.asarray(mean), deviations, weights, [kind] * mean.shape[1])
-        views.append(most_telling(found, most))
+        views.append(most_telling([replace(profile, item=t) for profile in found], most))
     return views
 
 
@@ -151,13 +154,16 @@ def _add_categories(model: Any, found: list[Profile]) -> None:
     """Put the tables of categorical columns in the place of the means of their codes."""
     columns = [j for j, family in enumerate(model.families_) if family == "categorical"]
     weights = np.asarray(model.weights_)
-    for j, table, categories in zip(columns, model.probabilities_, model.categories_, strict=True):
+    tables = zip(columns, model.probabilities_, model.categories_, strict=True)
+    for item, (j, table, categories) in enumerate(tables):
         overall = weights @ table
         spread = float(overall @ (1 - overall))
         telling = float((weights @ (table - overall) ** 2).sum() / spread) if spread > 0 else 0.0
         labels = tuple(str(value) for value in np.asarray(categories).tolist())
         old = found[j]
-        found[j] = Profile(old.name, j, "categories", old.means, old.deviations, telling, labels, np.asarray(table))
+        found[j] = replace(
+            old, kind="categories", telling=telling, categories=labels, table=np.asarray(table), item=item
+        )
 
 
 def _split(names: list[Any], widths: list[int]) -> list[list[Any]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odeco.plots.canvas import axes, colour, heat, number_rows, plain
-from odeco.plots.columns import Profile, profiles
+from odeco.plots.columns import Profile, profiles, view_profiles
 from odeco.plots.crowds import annotators
-from odeco.plots.errors import error_bars
-from odeco.plots.names import check_suits
+from odeco.plots.errors import ends_of, error_bars
+from odeco.plots.names import check_suits, suits
 from odeco.plots.samples import scatter, some_rows
 
 if TYPE_CHECKING:
@@ -30,16 +31,19 @@ def plot_profiles(
 
     Parameters
     ----------
-    model : a fitted `GaussianMixture`, `ProductMixture`, `GaussianHMM` or `PoissonHMM`
+    model : a fitted `GaussianMixture`, `ProductMixture`, `MultiViewMixture`, `GaussianHMM` or `PoissonHMM`
         Categorical columns are shown by the numbers of their categories, counted from 0.
     feature_names : names of the columns, optional
+        Of views a list for each.
     n_columns : int
         Columns at most, those that tell the components best apart.
     intervals : Intervals, optional
         Of the model (`odeco.intervals`): bars are then the intervals of the means, not deviations within components.
     ax : matplotlib axes, optional
     """
-    found, ax = profiles(model, feature_names, most=n_columns), axes(ax)
+    if intervals is not None:
+        intervals.check_model(model)
+    found, ax = _shown(model, feature_names, n_columns), axes(ax)
     k = len(found[0].means)
     for i in range(k):
         places, means, spreads = [], [], []
@@ -57,12 +61,22 @@ def plot_profiles(
     return number_rows(ax, [profile.name for profile in found])
 
 
+def _shown(model: Any, feature_names: Iterable[Any] | None, n_columns: int) -> list[Profile]:
+    """The columns that tell most, of all views where there are several."""
+    if not suits(model, "view_profiles"):
+        return profiles(model, feature_names, most=n_columns)
+    views = view_profiles(model, None if feature_names is None else list(feature_names))
+    found = [replace(each, name=f"view {each.item}: {each.name}") for view in views for each in view]
+    best = sorted(range(len(found)), key=lambda place: -found[place].telling)[:n_columns]
+    return [found[place] for place in sorted(best)]
+
+
 def _reach(profile: Profile, i: int, intervals: Intervals | None) -> Any:
     """How far bars reach to the left and to the right of a mean."""
     if intervals is None:
         return np.full(2, profile.deviations[i])
     name = "lambdas_" if "lambdas_" in intervals.value else "means_"
-    low, high = error_bars(intervals, name)
+    low, high = error_bars(intervals, name, profile.item if isinstance(intervals.value[name], list) else None)
     return np.array([low[i, profile.column], high[i, profile.column]])
 
 
@@ -84,18 +98,25 @@ def plot_samples(model: Any, data: Any, *, feature_names: Iterable[Any] | None =
     return plain(ax)
 
 
-def plot_confusion(model: Any, annotator: Any = None, *, ax: Any = None) -> Any:
-    """Confusion of one annotator (by name), or of the average one: true classes in rows, labels in columns."""
-    found, ax = annotators(model), axes(ax)
+def plot_confusion(model: Any, annotator: Any = None, *, intervals: Intervals | None = None, ax: Any = None) -> Any:
+    """Confusion of one annotator (by name), or of the average one: true classes in rows, labels in columns.
+
+    `intervals` of the model are written into the cells of one annotator; the average has none.
+    """
+    found, ax, ends = annotators(model), axes(ax), None
     if annotator is None:
+        if intervals is not None:
+            raise ValueError("intervals are those of each annotator: name one as annotator, or leave them out.")
         confusion, title = found.confusion.mean(axis=0), "average annotator"
     elif str(annotator) in found.names:
-        confusion, title = found.confusion[found.names.index(str(annotator))], f"annotator {annotator}"
+        place = found.names.index(str(annotator))
+        confusion, title = found.confusion[place], f"annotator {annotator}"
+        ends = ends_of(intervals, model, "confusion_", int(found.order[place]))
     else:
         raise ValueError(f"annotator must be one of annotators_, got {annotator!r}.")
     ax.set(title=title, xlabel="label given", ylabel="true class")
     rows, columns = ([str(c) for c in np.asarray(a).tolist()] for a in (model.classes_, model.given_labels_))
-    return heat(ax, confusion, rows, columns)
+    return heat(ax, confusion, rows, columns, ends=ends)
 
 
 def plot_reliability(model: Any, *, n_annotators: int = 40, ax: Any = None) -> Any:

@@ -11,7 +11,7 @@ from odeco.plots.canvas import axes, colour, heat, plain
 from odeco.plots.chains import decoded_sequence, transitions
 from odeco.plots.columns import profiles
 from odeco.plots.draw_components import plot_profiles
-from odeco.plots.errors import error_bars
+from odeco.plots.errors import ends_of, error_bars
 from odeco.plots.names import check_suits, column_names, rows_of
 from odeco.plots.signals import mixing, source_series
 from odeco.plots.topics import relevance, top_words
@@ -27,6 +27,8 @@ def plot_transitions(model: Any, *, intervals: Intervals | None = None, ax: Any 
 
     With `intervals` of the model, how often a state stays is written with its interval.
     """
+    if intervals is not None:
+        intervals.check_model(model)
     found, ax = transitions(model), axes(ax)
     k = len(found.stationary)
     sizes = np.maximum(3000 * found.stationary / found.stationary.max(), 250)
@@ -77,13 +79,11 @@ def plot_emissions(
 ) -> Any:
     """What states emit: probabilities of symbols (the most relevant of many), or profiles of the columns.
 
-    Profiles show `intervals` of the model, where they are given.
+    Profiles, and the cells of symbols, show `intervals` of the model, where they are given.
     """
     check_suits(model, "transitions")
     if rows_of(model) != "symbols":
         return plot_profiles(model, feature_names=feature_names, intervals=intervals, ax=ax)
-    if intervals is not None:
-        raise ValueError("intervals are shown with profiles of columns; of symbols read intervals.to_frame().")
     table = np.asarray(model.emissionprob_)
     names = column_names(model, vocabulary, table.shape[1], what="", argument="vocabulary")
     symbols = np.arange(table.shape[1])
@@ -92,7 +92,9 @@ def plot_emissions(
         symbols = np.unique(np.concatenate(best))
     ax = axes(ax)
     ax.set(xlabel="state")
-    return heat(ax, table[:, symbols].T, [names[s] for s in symbols], [str(i) for i in range(len(table))])
+    ends = ends_of(intervals, model, "emissionprob_", (slice(None), symbols))
+    turned = None if ends is None else (ends[0].T, ends[1].T)
+    return heat(ax, table[:, symbols].T, [names[s] for s in symbols], [str(i) for i in range(len(table))], ends=turned)
 
 
 def plot_sequence(
@@ -124,11 +126,15 @@ def plot_sequence(
     return plain(ax)
 
 
-def plot_mixing(model: Any, *, feature_names: Iterable[Any] | None = None, ax: Any = None) -> Any:
-    """How strongly each source reaches each channel, sign included."""
+def plot_mixing(
+    model: Any, *, feature_names: Iterable[Any] | None = None, intervals: Intervals | None = None, ax: Any = None
+) -> Any:
+    """How strongly each source reaches each channel, sign included; with `intervals` of the model where given."""
     found, ax = mixing(model, feature_names), axes(ax)
     ax.set(xlabel="source", ylabel="channel")
-    return heat(ax, found.matrix, list(found.channels), [str(i) for i in range(len(found.kurtosis))], signed=True)
+    sources = [str(i) for i in range(len(found.kurtosis))]
+    ends = ends_of(intervals, model, "mixing_")
+    return heat(ax, found.matrix, list(found.channels), sources, signed=True, ends=ends)
 
 
 def plot_sources(model: Any, data: Any, *, ax: Any = None) -> Any:

@@ -81,6 +81,7 @@ def plot_words(
     ax = axes(ax)
     reach = None
     if intervals is not None:
+        intervals.check_model(model)
         reach = np.array([each[topic, words] for each in error_bars(intervals, "components_")])
     ax.barh(range(len(words)), components[topic, words], xerr=reach, color=colour(int(topic)), label="in the topic")
     ax.barh(range(len(words)), frequencies[words], height=0.25, color="0.6", label="in the corpus")

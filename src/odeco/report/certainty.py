@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.models.cards import known_card
+from odeco.plots.crowds import annotators
 from odeco.report.charts import colour
 from odeco.report.svg import number
 
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 
 _MOST_COLUMNS = 30  # of a table; of more, those with the largest values anywhere
 _MOST_TABLES = 12
+_MOST_ROWS = 120
 
 
 def certainty(
@@ -26,7 +28,11 @@ def certainty(
 ) -> dict[str, Any]:
     """What the section shows."""
     names = vocabulary if vocabulary is not None else feature_names
-    tables = [table for name in found.value for table in _tables(found, name, names)]
+    tables = [
+        *_class_table(model, found, feature_names),
+        *_confusions(model, found),
+        *(table for name in found.value for table in _tables(found, name, names)),
+    ]
     return {
         "words": f"{str(found)[:1].upper()}{str(found)[1:]}.",
         "part": known_card(model).part.capitalize(),
@@ -35,11 +41,63 @@ def certainty(
     }
 
 
+def _class_table(model: Any, found: Intervals, feature_names: Sequence[Any] | None) -> list[dict[str, Any]]:
+    """Latent classes with standard errors, as users of other libraries know them."""
+    if not hasattr(model, "class_tables"):
+        return []
+    from odeco.uncertainty.classes import class_records
+
+    records = list(class_records(model, found, feature_names))
+    rows = [
+        (
+            str(row["class"]),
+            [
+                str(row["column"]) or "share of the class",
+                str(row["category"]),
+                number(row["estimate"]),
+                number(row["standard_error"]),
+                f"{number(row['low'])} to {number(row['high'])}",
+            ],
+        )
+        for row in records[:_MOST_ROWS]
+    ]
+    columns = ["column", "category", "estimate", "standard error", f"{found.level:.0%} interval"]
+    caption = _caption("Estimates with standard errors", len(records) - len(rows), "rows")
+    return [
+        {"title": "Classes and their answers", "caption": caption, "corner": "class", "columns": columns, "rows": rows}
+    ]
+
+
+def _confusions(model: Any, found: Intervals) -> list[dict[str, Any]]:
+    """Confusions of the annotators: what they say of each class."""
+    if "confusion_" not in found.value:
+        return []
+    people = annotators(model)
+    classes, labels = ([str(c) for c in np.asarray(each).tolist()] for each in (model.classes_, model.given_labels_))
+    arrays = [np.asarray(each["confusion_"]) for each in (found.value, found.low, found.high)]
+    rows = [
+        (name, [true, *(_cell(*(array[worker, a, b] for array in arrays)) for b in range(len(labels)))])
+        for name, worker in zip(people.names, people.order.tolist(), strict=True)
+        for a, true in enumerate(classes)
+    ]
+    caption = _caption(f"Shares of labels with {found.level:.0%} intervals", len(rows) - _MOST_ROWS, "rows")
+    shown = {"corner": "annotator", "columns": ["true class", *labels], "rows": rows[:_MOST_ROWS]}
+    return [{"title": "confusion_", "caption": caption, **shown}]
+
+
+def _caption(text: str, left_out: int, what: str) -> str:
+    return f"{text}; {left_out:,} {what} left out" if left_out > 0 else text
+
+
+def _cell(value: float, low: float, high: float) -> str:
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
 def _part(i: int, value: float, replicated: bool) -> dict[str, Any]:
     known = np.isfinite(value)
     return {
         "number": i,
-        "colour": colour(i),
+        "colour": colour(i) if replicated else f"{colour(i)} lost",
         "bar": value if known else 0.0,
         "value": f"{value:.2f}" if known else "not looked for",
         "words": "" if replicated else "did not replicate",
@@ -78,11 +136,7 @@ def _table(
     shown = np.sort(np.argsort(-np.abs(value).max(axis=0), kind="stable")[:_MOST_COLUMNS])
     known = names is not None and len(names) == width and not is_chain
     columns = [str(names[j]) if known and names is not None else str(j) for j in shown] if width > 1 else ["value"]
-    rows = [
-        (str(i), [f"{number(value[i, j])} [{number(low[i, j])}, {number(high[i, j])}]" for j in shown])
-        for i in range(len(value))
-    ]
-    left_out = width - len(shown)
-    caption = f"Estimates with {found.level:.0%} intervals" + (f"; {left_out:,} columns left out" if left_out else "")
+    rows = [(str(i), [_cell(value[i, j], low[i, j], high[i, j]) for j in shown]) for i in range(len(value))]
+    caption = _caption(f"Estimates with {found.level:.0%} intervals", width - len(shown), "columns")
     corner = found.component if has_parts else ""
     return {"title": title, "caption": caption, "corner": corner, "columns": columns, "rows": rows}

@@ -16,7 +16,8 @@ from odeco.report.chain_charts import sequence_chart, state_runs, transition_cha
 from odeco.report.charts import colour, histogram_chart, series_chart
 from odeco.report.classes import profile_group
 from odeco.report.page import Inputs, Page, plural
-from odeco.report.svg import number, percent
+from odeco.report.sure import Sure
+from odeco.report.svg import Scale, number, percent
 
 Floats = NDArray[np.float64]
 
@@ -30,23 +31,29 @@ _MOST_POINTS = 6_400  # of all sources together: a page of many stays small
 def hmm_page(model: Any, inputs: Inputs) -> Page:
     """States of a hidden Markov model."""
     graph, sequence = transitions(model), decoded_sequence(model, inputs.data)
-    k = len(graph.stationary)
+    k, sure = len(graph.stationary), Sure(inputs.intervals)
     content: dict[str, Any] = {
         "graph": transition_chart(graph),
-        "matrix": [[(float(p), percent(float(p))) for p in row] for row in graph.matrix],
+        "matrix": [
+            [(float(p), percent(float(p)), sure.share("transmat_", (i, j))) for j, p in enumerate(row)]
+            for i, row in enumerate(graph.matrix)
+        ],
         "states": [
             {
                 "number": i,
-                "colour": colour(i),
+                "colour": sure.colour(i),
+                "lost": sure.lost(i),
                 "share": percent(float(graph.stationary[i])),
                 "bar": float(graph.stationary[i]),
                 "stays": number(float(graph.stays[i])),
                 "start": percent(float(graph.start[i])),
+                "sure": sure.share("startprob_", (i,)),
             }
             for i in range(k)
         ],
         "groups": [],
         "symbols": [],
+        "level": sure.level,
         "sequence": {"steps": len(sequence.states), "length": f"{sequence.length:,}", "drawn": sequence.drawn},
         "certainty": percent(float(sequence.certainty.mean())),
     }
@@ -70,21 +77,12 @@ def _add_symbols(
     emissions = np.asarray(model.emissionprob_, dtype=np.float64)
     n = emissions.shape[1]
     given = inputs.vocabulary if inputs.vocabulary is not None else inputs.feature_names
-    names = column_names(model, given, n, what="", argument="vocabulary")
+    names, sure = column_names(model, given, n, what="", argument="vocabulary"), Sure(inputs.intervals)
     if n <= _MOST_SYMBOLS:
         best = [np.arange(n)] * len(emissions)
     else:
         best = top_words(relevance(emissions, stationary @ emissions), _MOST_SYMBOLS)
-    content["symbols"] = [
-        {
-            "number": i,
-            "colour": colour(i),
-            "rows": [
-                (names[w], float(emissions[i, w] / emissions[i].max()), percent(float(emissions[i, w]))) for w in chosen
-            ],
-        }
-        for i, chosen in enumerate(best)
-    ]
+    content["symbols"] = [_symbols_of(i, emissions, chosen, names, sure) for i, chosen in enumerate(best)]
     shown = ["·" if s < 0 else names[int(s)] for s in sequence.observations.astype(np.int64)]
     glue = "" if all(len(name) == 1 for name in names) else " "
     content["runs"] = [
@@ -95,12 +93,28 @@ def _add_symbols(
     content["observed"], content["observed_name"] = f"{n:,}", "symbols"
 
 
+def _symbols_of(i: int, emissions: Floats, chosen: Any, names: list[str], sure: Sure) -> dict[str, Any]:
+    """The symbols of one state."""
+    largest = sure.largest("emissionprob_", i, chosen, emissions)
+    rows = [
+        {
+            "name": names[w],
+            "bar": float(emissions[i, w] / largest),
+            "share": percent(float(emissions[i, w])),
+            "sure": sure.share("emissionprob_", (i, int(w))),
+            "reach": sure.reach(Scale(0, largest, 0, 100), "emissionprob_", (i, int(w))),
+        }
+        for w in chosen
+    ]
+    return {"number": i, "colour": sure.colour(i), "lost": sure.lost(i), "rows": rows}
+
+
 def _add_columns(model: Any, inputs: Inputs, sequence: DecodedSequence, content: dict[str, Any]) -> None:
     """Profiles of the columns, and the decoded sequence over the most telling of them."""
     found = profiles(model, inputs.feature_names)
     shown = most_telling(found, _MOST_COLUMNS)
     lanes: list[Profile] = most_telling(found, _LANES)
-    content["groups"] = [profile_group("", shown, len(found))]
+    content["groups"] = [profile_group("", shown, len(found), Sure(inputs.intervals))]
     content["sequence"]["chart"] = sequence_chart(sequence, [(p.column, p.name) for p in lanes])
     content["observed"] = f"{len(found):,}"
     content["observed_name"] = "columns" if len(found) > 1 else "column"
@@ -112,15 +126,17 @@ def ica_page(model: Any, inputs: Inputs) -> Page:
     k, d = len(found.kurtosis), len(found.channels)
     n_points = int(np.clip(_MOST_POINTS // k, 100, 400))
     series = None if inputs.data is None else source_series(model, inputs.data, n_points)
-    strength = np.abs(found.matrix).max(axis=1)
+    strength, sure = np.abs(found.matrix).max(axis=1), Sure(inputs.intervals)
     shown = np.sort(np.argsort(-strength, kind="stable")[:_MOST_CHANNELS])
     largest = float(strength.max()) or 1.0
     content = {
         "sources": [
             {
                 "number": i,
-                "colour": colour(i),
+                "colour": sure.colour(i),
+                "lost": sure.lost(i),
                 "kurtosis": number(float(found.kurtosis[i])),
+                "sure": sure.number("kurtosis_", (i,)),
                 "tails": _tails(float(found.kurtosis[i]), bool(found.identified[i])),
                 "power": percent(float(found.power[i])),
                 "bar": float(min(found.power[i], 1.0)),
@@ -131,9 +147,17 @@ def ica_page(model: Any, inputs: Inputs) -> Page:
             for i in range(k)
         ],
         "channels": [
-            (found.channels[c], [(float(v / largest), number(float(v))) for v in found.matrix[c]]) for c in shown
+            (
+                found.channels[c],
+                [
+                    (float(v / largest), number(float(v)), sure.number("mixing_", (int(c), i)))
+                    for i, v in enumerate(found.matrix[c])
+                ],
+            )
+            for c in shown
         ],
         "left_out": d - len(shown),
+        "level": sure.level,
         "noise": percent(max(0.0, 1 - float(found.power.sum()))),
         "noise_model": str(model.diagnostics_.details.get("noise_model", "")),
         "n_samples": "" if series is None else f"{series.n_samples:,}",

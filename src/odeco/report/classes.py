@@ -13,6 +13,7 @@ from odeco.plots.crowds import Annotators, annotators
 from odeco.plots.samples import Membership, membership, scatter, some_rows
 from odeco.report.charts import colour, scatter_chart
 from odeco.report.page import Inputs, Page, plural
+from odeco.report.sure import Sure, mean_of
 from odeco.report.svg import Scale, number, percent
 
 Floats = NDArray[np.float64]
@@ -32,10 +33,12 @@ def mixture_page(model: Any, inputs: Inputs) -> Page:
     rows = None if inputs.data is None else some_rows(model, inputs.data)
     use = None if rows is None else membership(model, rows)
     picture = None if rows is None else scatter(model, rows, found)
+    sure = Sure(inputs.intervals)
     content = {
-        "classes": class_rows(model.weights_, use, _class_words(shown)),
+        "classes": class_rows(model.weights_, use, _class_words(shown), sure),
         "scatter": None if picture is None else scatter_chart(picture),
-        "groups": [profile_group("", shown, len(found))],
+        "groups": [profile_group("", shown, len(found), sure)],
+        "level": sure.level,
         "use": use,
         "score": "" if use is None else number(use.score),
     }
@@ -53,11 +56,15 @@ def multiview_page(model: Any, inputs: Inputs) -> Page:
     every = view_profiles(model, inputs.feature_names)
     shown = view_profiles(model, inputs.feature_names, most=_MOST_VIEW_COLUMNS)
     use = None if inputs.data is None else membership(model, some_rows(model, inputs.data))
-    groups = [profile_group(f"View {t} ({model.likelihoods_[t]})", view, len(every[t])) for t, view in enumerate(shown)]
+    sure = Sure(inputs.intervals)
+    groups = [
+        profile_group(f"View {t} ({model.likelihoods_[t]})", view, len(every[t]), sure) for t, view in enumerate(shown)
+    ]
     content = {
-        "classes": class_rows(model.weights_, use, _class_words([p for view in shown for p in view])),
+        "classes": class_rows(model.weights_, use, _class_words([p for view in shown for p in view]), sure),
         "scatter": None,
         "groups": groups,
+        "level": sure.level,
         "use": use,
         "score": "" if use is None else number(use.score),
     }
@@ -77,15 +84,20 @@ def _class_figures(k: int, columns: int, use: Membership | None) -> tuple[tuple[
     return tuple(figures)
 
 
-def class_rows(weights: Sequence[float] | Floats, use: Membership | None, words: list[str]) -> list[dict[str, Any]]:
+def class_rows(
+    weights: Sequence[float] | Floats, use: Membership | None, words: list[str], sure: Sure
+) -> list[dict[str, Any]]:
     """One row for each class: share, samples, certainty, and what sets it apart."""
     rows = []
     for i, weight in enumerate(np.asarray(weights, dtype=np.float64)):
         row = {
             "number": i,
-            "colour": colour(i),
+            "colour": sure.colour(i),
+            "lost": sure.lost(i),
             "share": percent(float(weight)),
             "bar": float(weight),
+            "sure": sure.share("weights_", (i,)),
+            "reach": sure.reach(Scale(0, 1, 0, 100), "weights_", (i,)),
             "words": words[i],
         }
         if use is not None:
@@ -115,31 +127,43 @@ def _class_words(shown: list[Profile], most: int = 4) -> list[str]:
     return lines
 
 
-def profile_group(title: str, shown: list[Profile], n_columns: int) -> dict[str, Any]:
+def profile_group(title: str, shown: list[Profile], n_columns: int, sure: Sure) -> dict[str, Any]:
     """Columns of one view or table: a card for each, or one table where there are many components."""
     many = len(shown[0].means) > _MOST_ROWS
     return {
         "title": title,
         "count": len(shown),
         "left_out": n_columns - len(shown),
-        "profiles": [] if many else [profile_card(p) for p in shown],
-        "components": [(i, colour(i)) for i in range(len(shown[0].means))] if many else [],
-        "lines": [(p.name, percent(p.telling), _cells(p)) for p in shown] if many else [],
+        "profiles": [] if many else [profile_card(p, sure) for p in shown],
+        "components": [(i, sure.colour(i)) for i in range(len(shown[0].means))] if many else [],
+        "lines": [(p.name, percent(p.telling), _cells(p, sure)) for p in shown] if many else [],
     }
 
 
-def _cells(profile: Profile) -> list[tuple[float, str]]:
-    """For each component how far it is from the middle of all, 1 being two standard deviations, and a text."""
+def _cells(profile: Profile, sure: Sure) -> list[tuple[float, str, str]]:
+    """For each component how far it is from the middle of all, 1 being two standard deviations, and two texts."""
     if profile.kind == "categories":
         best = profile.table.argmax(axis=1)
-        return [(float(profile.table[i, b]), profile.categories[b]) for i, b in enumerate(best)]
+        return [
+            (float(profile.table[i, b]), profile.categories[b], sure.share("probabilities_", (i, int(b)), profile.item))
+            for i, b in enumerate(best)
+        ]
     offsets = profile.means - profile.means.mean()
     scale = 2 * float(np.sqrt(np.mean(profile.deviations**2) + np.var(profile.means))) or 1.0
     show = percent if profile.kind == "probability" else number
-    return [(float(v), show(float(m))) for v, m in zip(np.clip(offsets / scale, -1, 1), profile.means, strict=True)]
+    places = np.clip(offsets / scale, -1, 1)
+    return [
+        (float(place), show(float(profile.means[i])), _interval(profile, i, sure)) for i, place in enumerate(places)
+    ]
 
 
-def profile_card(profile: Profile) -> dict[str, Any]:
+def _interval(profile: Profile, i: int, sure: Sure) -> str:
+    """The interval of a mean, in words."""
+    name, item = mean_of(profile, sure.found)
+    return (sure.share if profile.kind == "probability" else sure.number)(name, (i, profile.column), item)
+
+
+def profile_card(profile: Profile, sure: Sure) -> dict[str, Any]:
     """One column in all components: places in percent of the card's width."""
     card: dict[str, Any] = {
         "name": profile.name,
@@ -149,10 +173,7 @@ def profile_card(profile: Profile) -> dict[str, Any]:
     }
     k = len(profile.means)
     if profile.kind == "categories":
-        card["rows"] = [
-            {"number": i, "colour": colour(i), "parts": [(float(p), percent(float(p))) for p in profile.table[i]]}
-            for i in range(k)
-        ]
+        card["rows"] = [{"number": i, "colour": sure.colour(i), "parts": _parts(profile, i, sure)} for i in range(k)]
         return card
     if profile.kind == "probability":
         scale = Scale(0, 1, 0, 100)
@@ -160,19 +181,30 @@ def profile_card(profile: Profile) -> dict[str, Any]:
     else:
         low, high = profile.means - _WHISKERS * profile.deviations, profile.means + _WHISKERS * profile.deviations
         scale = Scale(float(low.min()), float(high.max()), 1, 99)
+    name, item = mean_of(profile, sure.found)
     card["rows"] = [
         {
             "number": i,
-            "colour": colour(i),
+            "colour": sure.colour(i),
             "left": float(scale(low[i])),
             "width": float(scale(high[i]) - scale(low[i])),
             "dot": float(scale(profile.means[i])),
             "value": percent(float(profile.means[i])) if profile.kind == "probability" else number(profile.means[i]),
             "spread": "" if profile.kind == "probability" else number(profile.deviations[i]),
+            "reach": sure.reach(scale, name, (i, profile.column), item),
+            "sure": _interval(profile, i, sure),
         }
         for i in range(k)
     ]
     return card
+
+
+def _parts(profile: Profile, i: int, sure: Sure) -> list[tuple[float, str, str]]:
+    """Shares of the categories in a component, and their intervals in words."""
+    return [
+        (float(p), percent(float(p)), sure.share("probabilities_", (i, c), profile.item))
+        for c, p in enumerate(profile.table[i])
+    ]
 
 
 def crowd_page(model: Any, inputs: Inputs) -> Page:
@@ -184,16 +216,24 @@ def crowd_page(model: Any, inputs: Inputs) -> Page:
     places = list(range(w))
     if w > _MOST_ANNOTATORS:
         places = [*places[: _MOST_ANNOTATORS // 2], *places[-_MOST_ANNOTATORS // 2 :]]
-    weights = np.asarray(model.weights_)
+    weights, sure = np.asarray(model.weights_), Sure(inputs.intervals)
     average = found.confusion.mean(axis=0)
     content = {
         "classes": [
-            {"number": c, "colour": colour(i), "share": percent(float(weights[i])), "bar": float(weights[i])}
+            {
+                "number": c,
+                "colour": sure.colour(i),
+                "lost": sure.lost(i),
+                "share": percent(float(weights[i])),
+                "bar": float(weights[i]),
+                "sure": sure.share("weights_", (i,)),
+                "reach": sure.reach(Scale(0, 1, 0, 100), "weights_", (i,)),
+            }
             for i, c in enumerate(classes)
         ],
         "labels": labels,
         "average": [[(float(p), percent(float(p))) for p in row] for row in average],
-        "annotators": [_annotator(found, i, classes, labels) for i in places],
+        "annotators": [_annotator(found, i, classes, labels, sure) for i in places],
         "left_out": w - len(places),
         "counted": found.n_labels is not None,
         "doubtful": [] if inputs.data is None else _doubtful(model, inputs.data, classes),
@@ -211,10 +251,11 @@ def crowd_page(model: Any, inputs: Inputs) -> Page:
     )
 
 
-def _annotator(found: Annotators, i: int, classes: list[str], labels: list[str]) -> dict[str, Any]:
+def _annotator(found: Annotators, i: int, classes: list[str], labels: list[str], sure: Sure) -> dict[str, Any]:
+    worker = int(found.order[i])
     cells = [
         [
-            (float(p), f"true {classes[a]}, given {labels[b]}: {percent(float(p))}")
+            (float(p), f"true {classes[a]}, given {labels[b]}: {percent(float(p))}{_in_brackets(sure, worker, a, b)}")
             for b, p in enumerate(found.confusion[i, a])
         ]
         for a in range(len(classes))
@@ -227,6 +268,11 @@ def _annotator(found: Annotators, i: int, classes: list[str], labels: list[str])
         "labels": "" if found.n_labels is None else f"{int(found.n_labels[i]):,}",
         "cells": cells,
     }
+
+
+def _in_brackets(sure: Sure, *place: int) -> str:
+    text = sure.share("confusion_", place)
+    return f" ({text})" if text else ""
 
 
 def _doubtful(model: Any, data: Any, classes: list[str]) -> list[dict[str, Any]]:

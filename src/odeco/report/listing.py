@@ -6,8 +6,8 @@ from typing import Any
 
 from odeco.fitting.card import Part, resolve
 from odeco.models.cards import known_card
-from odeco.report.charts import colour
 from odeco.report.page import Inputs, Page
+from odeco.report.sure import Sure
 from odeco.report.svg import number, percent
 
 _MOST_ITEMS = 10
@@ -26,16 +26,17 @@ def listing_page(model: Any, inputs: Inputs) -> Page:
             "part": card.part,
             "parts": card.plural,
             "facts": list(found[0].facts) if found else [],
-            "rows": [_row(i, part) for i, part in enumerate(found)],
+            "rows": [_row(i, part, Sure(inputs.intervals)) for i, part in enumerate(found)],
         },
         figures=((str(len(found)), card.noun(len(found))),),
     )
 
 
-def _row(i: int, part: Part) -> dict[str, Any]:
+def _row(i: int, part: Part, sure: Sure) -> dict[str, Any]:
     return {
         "name": part.name,
-        "colour": colour(i),
+        "colour": sure.colour(i),
+        "lost": sure.lost(i),
         "facts": [percent(value) if name == "share" else number(value) for name, value in part.facts.items()],
         "items": ", ".join(str(item["name"]) for item in part.items),
     }

@@ -115,6 +115,8 @@ def render_report(
         raise ValueError(
             "titles and dates are of the documents of a topic model: give data as well, or leave them out."
         )
+    if intervals is not None:
+        intervals.check_model(model)
     words, columns, headings, times = (_names(each) for each in (vocabulary, feature_names, titles, dates))
     page = _page(model, Inputs(data, documents, words, columns, headings, times, intervals))
     script = _file("report.js")

@@ -24,10 +24,11 @@ from odeco.plots.topics import (
     topic_shares,
     word_frequencies,
 )
-from odeco.report.charts import colour, sparkline, topic_map_chart
+from odeco.report.charts import sparkline, topic_map_chart
 from odeco.report.dates import Timeline, timeline
 from odeco.report.page import Inputs, Page, plural
-from odeco.report.svg import number, percent
+from odeco.report.sure import Sure
+from odeco.report.svg import Scale, number, percent
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +72,8 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
     best = top_words(relevance(components, frequencies), WORDS)
     texts = _example_texts(inputs, use)
     named = Documents(texts, _titles(inputs, use), time)
-    topics = [_topic(i, components, frequencies, best[i], names, plane, use, named) for i in range(k)]
+    sure = Sure(inputs.intervals)
+    topics = [_topic(i, components, frequencies, best[i], names, plane, use, named, sure) for i in range(k)]
     content = {
         "topics": topics,
         "map": topic_map_chart(
@@ -83,6 +85,7 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
         "relevance": DEFAULT_RELEVANCE,
         "step": _STEP,
         "texts": bool(texts),
+        "level": sure.level,
     }
     figures = [(str(k), "topics" if k > 1 else "topic"), (f"{d:,}", "words in the vocabulary")]
     if use is not None:
@@ -95,7 +98,7 @@ def topic_page(model: Any, inputs: Inputs) -> Page:
         template="topics.html.jinja",
         content=content,
         figures=tuple(figures),
-        script_data=_script_data(components, frequencies, names),
+        script_data=_script_data(components, frequencies, names, sure),
     )
 
 
@@ -108,15 +111,25 @@ def _topic(
     plane: TopicMap,
     use: TopicUse | None,
     documents: Documents,
+    sure: Sure,
 ) -> dict[str, Any]:
     """What is shown of one topic."""
-    largest = float(components[i, best].max()) if best.size else 1.0
-    rows = [_row(names[w], _digits(components[i, w]), _digits(frequencies[w]), largest) for w in best]
+    largest = sure.largest("components_", i, best, components)
+    rows = [
+        {
+            **_row(names[w], _digits(components[i, w]), _digits(frequencies[w]), largest),
+            "reach": sure.reach(Scale(0, largest, 0, 100), "components_", (i, int(w))),
+            "sure": sure.share("components_", (i, int(w)), text=small_percent),
+        }
+        for w in best
+    ]
     near = [int(j) for j in np.argsort(plane.distances[i], kind="stable") if j != i][:_NEIGHBOURS]
     topic: dict[str, Any] = {
         "number": i,
-        "colour": colour(i),
+        "colour": sure.colour(i),
+        "lost": sure.lost(i),
         "share": percent(float(plane.shares[i])),
+        "sure": sure.share("weights_", (i,)),
         "bar": float(plane.shares[i] / plane.shares.max()),
         "summary": [row["word"] for row in rows[:10]],
         "rows": rows,
@@ -152,7 +165,7 @@ def small_percent(value: float) -> str:
     return f"{100 * value:.2g}%" if value < 0.1 else f"{100 * value:.0f}%"
 
 
-def _script_data(components: Floats, frequencies: Floats, names: list[str]) -> dict[str, Any]:
+def _script_data(components: Floats, frequencies: Floats, names: list[str], sure: Sure) -> dict[str, Any]:
     """Words that any position of the slider can bring up: their probabilities in the topic and in all."""
     grid = np.linspace(0, 1, round(1 / _STEP) + 1)
     chosen = candidate_words(components, frequencies, WORDS, grid)
@@ -163,10 +176,16 @@ def _script_data(components: Floats, frequencies: Floats, names: list[str]) -> d
         "words": [names[w] for w in used],
         "overall": [_digits(frequencies[w]) for w in used],
         "topics": [
-            [[place[int(w)] for w in words], [_digits(components[i, w]) for w in words]]
+            [[place[int(w)] for w in words], [_digits(components[i, w]) for w in words], *_ends(sure, i, words)]
             for i, words in enumerate(chosen)
         ],
     }
+
+
+def _ends(sure: Sure, i: int, words: NDArray[np.intp]) -> list[list[float]]:
+    """The lower and the upper ends of the intervals of words in a topic."""
+    ends = [sure.bounds("components_", (i, int(w))) for w in words]
+    return [[_digits(each[side]) for each in ends if each is not None] for side in (0, 1)] if any(ends) else []
 
 
 def _digits(value: float) -> float:

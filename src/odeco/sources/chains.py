@@ -108,6 +108,10 @@ class PartitionedChains(Partitioned, ChainSource):
     def __init__(self, partitions: Partitions, pieces: Sequence[Piece] | None = None) -> None:
         self.partitions, self.pieces, self.functions = partitions, pieces, ()
 
+    def __iter__(self) -> Iterator[Any]:
+        """Batches, brought here one partition at a time."""
+        return self._fetch()
+
     def _look(self, look: Look) -> Iterable[Extent | None]:
         found = self.partitions.fetch(partial(_look_at, look), self.partitions.everything())
         self.partitions._sizes = [0 if extent is None else extent.n_steps for extent in found]

@@ -42,6 +42,10 @@ class DenseBatch:
         """The number of columns."""
         return int(self.rows.shape[1])
 
+    def take(self, rows: slice | NDArray[np.intp]) -> DenseBatch:
+        """Some of the rows."""
+        return DenseBatch(self.rows[rows], None if self.weights is None else self.weights[rows])
+
 
 class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
@@ -81,7 +85,7 @@ class DenseSource(Rechunked[DenseBatch]):
         for batch in self:
             mine = rows[(rows >= first) & (rows < first + len(batch))] - first
             if mine.size:
-                found.append(DenseBatch(batch.rows[mine], None if batch.weights is None else batch.weights[mine]))
+                found.append(batch.take(mine))
             first += len(batch)
             if first > rows[-1]:
                 break
@@ -111,7 +115,7 @@ class DenseSource(Rechunked[DenseBatch]):
         return DenseBatch(chunk.rows, weights)
 
     def _cut(self, chunk: DenseBatch, start: int, stop: int) -> DenseBatch:
-        return DenseBatch(chunk.rows[start:stop], None if chunk.weights is None else chunk.weights[start:stop])
+        return chunk.take(slice(start, stop))
 
     def _join(self, chunks: list[DenseBatch]) -> DenseBatch:
         return join_batches(chunks)
@@ -182,7 +186,7 @@ def first_rows(source: DenseSource, size: int) -> DenseBatch:
     if isinstance(source, OutOfCoreRows) and hasattr(source, "partitions"):  # no more than these rows travel
         return source.take(np.arange(source.n_first(size)))
     batch = next(iter(source))
-    return DenseBatch(batch.rows[:size], None if batch.weights is None else batch.weights[:size])
+    return batch.take(slice(size))
 
 
 class OutOfCoreRows(DenseSource):

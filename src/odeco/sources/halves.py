@@ -51,8 +51,7 @@ class Half:
         weights = batch.weights
         if weights is not None and (weights > 1).any() and (weights == np.floor(weights)).all():
             return self._repeated(batch.rows, weights)
-        chosen = self._chosen(len(batch), batch.rows if self.by_content else None)
-        return DenseBatch(batch.rows[chosen], None if weights is None else weights[chosen])
+        return batch.take(self._chosen(len(batch), batch.rows if self.by_content else None))
 
     def _repeated(self, rows: Any, weights: NDArray[np.float64]) -> DenseBatch:
         """Of rows that stand for several equal ones, some of these."""

@@ -35,17 +35,19 @@ class PartitionedVotes(Partitioned, VoteSource):
         return Read(self.check, VoteBatch.take, width, self.functions)
 
 
-def remote_votes(X: Any, layout: str, sample_weight: ArrayLike | None = None) -> PartitionedVotes:
-    """A Dask or Spark collection of labels as a source of votes."""
+def remote_votes(
+    X: Any, layout: str, sample_weight: ArrayLike | None = None, known: CrowdNames | None = None
+) -> PartitionedVotes:
+    """A Dask or Spark collection of labels as a source of votes; where no names are `known`, a pass looks for them."""
     if not is_long(X, layout):
         partitions = open_remote(X, sample_weight)[0]
-        names = _find_names(partitions, "wide")
+        names = known or _find_names(partitions, "wide")
         return PartitionedVotes(partitions, names, partial(_check_wide, names))
     if sample_weight is not None:
         raise ValueError(
             "sample_weight goes with the rows of a wide table: the items of long rows have no order elsewhere."
         )
-    names = _find_names(_long_partitions(X, together=False), "long")
+    names = known or _find_names(_long_partitions(X, together=False), "long")
     return PartitionedVotes(_long_partitions(X, together=True).prepared(names.read), names, VoteBatch)
 
 

@@ -146,6 +146,16 @@ class Sequences:
 
     part = sample
 
+    def take(self, sequences: NDArray[np.intp]) -> Sequences:
+        """Some of the sequences, whole, in their order."""
+        lengths = np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        steps = np.repeat(self.offsets[:-1][sequences] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        weights = None if self.weights is None else self.weights[sequences]
+        if self.codes is None:
+            return Sequences(self.values[steps], None, offsets, weights)
+        return Sequences(self.values, self.codes[steps], offsets, weights)
+
     def groups(self, n_groups: int) -> list[Sequences]:
         """All sequences, whole, in at most so many groups of neighbours."""
         edges = np.unique(np.linspace(0, self.n_sequences, n_groups + 1).astype(np.int64))

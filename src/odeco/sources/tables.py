@@ -227,6 +227,10 @@ class Schema:
         gone = np.atleast_1d(np.isnan(values).any(axis=0))
         return Schema(tuple(replace(c, missing=c.missing or bool(g)) for c, g in zip(self.columns, gone, strict=True)))
 
+    def coded(self) -> Schema:
+        """The same columns with numbers for their categories: what reads values that were read already."""
+        return Schema(tuple(replace(c, categories=tuple(range(len(c.categories)))) for c in self.columns))
+
     @property
     def families(self) -> tuple[str, ...]:
         """The family of each column."""

@@ -137,7 +137,9 @@ class VoteSource:
         return (piece for batch in self._read() for piece in batch.pieces())
 
 
-def open_votes(X: Any, layout: str, sample_weight: ArrayLike | None = None) -> VoteSource:
+def open_votes(
+    X: Any, layout: str, sample_weight: ArrayLike | None = None, known: CrowdNames | None = None
+) -> VoteSource:
     """A source of votes.
 
     Parameters
@@ -146,19 +148,22 @@ def open_votes(X: Any, layout: str, sample_weight: ArrayLike | None = None) -> V
     layout : {"auto", "wide", "long"}
     sample_weight : (n_items,) array, optional
         For wide Dask arrays also a Dask array with the same chunks; the name of a column for Spark.
+    known : CrowdNames, optional
+        Annotators and labels of a fit, which X must not go beyond; those of X if left out.
     """
     if isinstance(X, Checkpointed):
         from odeco.sources.checkpoints import keep
 
-        return keep(open_votes(out_of_core(X.data), layout, sample_weight), X)  # type: ignore[no-any-return]
+        return keep(open_votes(out_of_core(X.data), layout, sample_weight, known), X)  # type: ignore[no-any-return]
     if isinstance(X, OutOfCore) and not is_remote(X.data):
-        return _stream_votes(X.data, layout, sample_weight)
+        return _stream_votes(X.data, layout, sample_weight, known)
     X = X.data if isinstance(X, OutOfCore) else X
     if is_remote(X):
         from odeco.sources.remote_votes import remote_votes
 
-        return remote_votes(X, layout, sample_weight)
-    crowd = read_labels(joined(X), layout)
+        return remote_votes(X, layout, sample_weight, known)
+    workers, classes = (None, None) if known is None else (known.workers, known.classes)
+    crowd = read_labels(joined(X), layout, workers=workers, classes=classes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(crowd))
     batches = list(VoteBatch(crowd.votes, weights).pieces())
     return VoteSource(lambda: batches, CrowdNames.of(crowd), crowd.items)
@@ -175,7 +180,7 @@ def joined(X: Any) -> Any:
     return X
 
 
-def _stream_votes(X: Any, layout: str, sample_weight: ArrayLike | None) -> VoteSource:
+def _stream_votes(X: Any, layout: str, sample_weight: ArrayLike | None, known: CrowdNames | None = None) -> VoteSource:
     """Batches of which nothing is kept: wide rows, or long ones in the order of their items."""
     read = _batches_of(X)
     names: CrowdNames | None = None
@@ -195,6 +200,7 @@ def _stream_votes(X: Any, layout: str, sample_weight: ArrayLike | None) -> VoteS
     if names is None:
         raise ValueError("X is empty: the source gave no batches.")
     weights = None if sample_weight is None else check_weights(sample_weight, n_items)
+    names = known or names
     return VoteSource(lambda: _vote_batches(read, names, weights), names)
 
 

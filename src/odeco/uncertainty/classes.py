@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from odeco.files.output import writing
 from odeco.uncertainty.result import Intervals
 
+COLUMNS = ("class", "column", "category", "estimate", "standard_error", "low", "high")
 
-def class_table(model: Any, found: Intervals) -> Any:
+
+def class_table(model: Any, found: Intervals, feature_names: Sequence[Any] | None = None) -> Any:
     """Shares of the classes and of the answers in each class, with standard errors and intervals: a pandas DataFrame.
 
     Parameters
@@ -18,6 +24,8 @@ def class_table(model: Any, found: Intervals) -> Any:
     model : a fitted `ProductMixture`
     found : Intervals
         What `odeco.intervals` gave for it.
+    feature_names : names of the columns, optional
+        Those of the fit, where they had any.
 
     Examples
     --------
@@ -35,12 +43,49 @@ def class_table(model: Any, found: Intervals) -> Any:
     """
     import pandas as pd
 
+    return pd.DataFrame(list(class_records(model, found, feature_names)))
+
+
+def write_class_table(
+    model: Any, found: Intervals, path: str | os.PathLike[str], feature_names: Sequence[Any] | None = None
+) -> None:
+    """The same as a CSV file; "-" is the standard output.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import odeco
+    >>> from odeco.uncertainty import write_class_table
+    >>> answers = np.random.default_rng(0).integers(2, size=(200, 2)).astype(float)
+    >>> classes = odeco.ProductMixture(1, random_state=0).fit(answers)
+    >>> found = odeco.intervals(classes, answers, replication=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_class_table(classes, found, f"{folder}/classes.csv", ["tea", "milk"])
+    ...     Path(f"{folder}/classes.csv").read_text().splitlines()[0]
+    'class,column,category,estimate,standard_error,low,high'
+    """
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(class_records(model, found, feature_names))
+    with writing(path) as file:
+        file.write(stream.getvalue().encode("utf-8"))
+
+
+def class_records(model: Any, found: Intervals, feature_names: Sequence[Any] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of the table."""
     if not hasattr(model, "class_tables") or "weights_" not in found.value:
         raise ValueError(f"model must be a fitted ProductMixture with its intervals, got {type(model).__name__}.")
-    return pd.DataFrame(list(_rows(model, found)))
+    columns = model._schema.columns
+    names = [column.name for column in columns] if feature_names is None else [str(name) for name in feature_names]
+    if len(names) != len(columns):
+        raise ValueError(f"feature_names must hold {len(columns)} names, one for each column, got {len(names)}.")
+    yield from _rows(model, found, names)
 
 
-def _rows(model: Any, found: Intervals) -> Iterator[dict[str, Any]]:
+def _rows(model: Any, found: Intervals, titles: Sequence[str]) -> Iterator[dict[str, Any]]:
     k = len(model.weights_)
     for i in range(k):
         yield _row(found, "weights_", None, (i,), i, "", "")
@@ -50,15 +95,15 @@ def _rows(model: Any, found: Intervals) -> Iterator[dict[str, Any]]:
         for i in range(k):
             if column.family == "categorical":
                 yield from (
-                    _row(found, "probabilities_", place, (i, c), i, column.name, name) for c, name in enumerate(names)
+                    _row(found, "probabilities_", place, (i, c), i, titles[j], name) for c, name in enumerate(names)
                 )
             elif column.family == "bernoulli":
                 no, yes = [*names, 0, 1][:2]
-                answer = _row(found, "means_", None, (i, j), i, column.name, yes)
+                answer = _row(found, "means_", None, (i, j), i, titles[j], yes)
                 yield {**answer, **_complement(answer), "category": no}
                 yield answer
             else:
-                yield _row(found, "means_", None, (i, j), i, column.name, "mean")
+                yield _row(found, "means_", None, (i, j), i, titles[j], "mean")
         place += column.family == "categorical"
 
 

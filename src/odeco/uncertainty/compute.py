@@ -17,17 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState, as_generator
 from odeco.fitting.card import Card
 from odeco.fitting.options import check_choice, check_integer
+from odeco.fitting.rows import check_width
 from odeco.kernels.threads import single_threaded_blas
 from odeco.models.cards import known_card
-from odeco.shared_moments import read_moments
+from odeco.shared_moments import merge_moments, read_moments
+from odeco.uncertainty.blocks import parts_of
 from odeco.uncertainty.bounds import Errors, bounded, together
+from odeco.uncertainty.halves import replication_of_source
 from odeco.uncertainty.likelihood import MOST_COORDINATES, default_trials, likelihood_errors, n_coordinates
 from odeco.uncertainty.matching import Matcher
+from odeco.uncertainty.opened import Opened, n_sequences, open_again
 from odeco.uncertainty.parameters import Learned, learned_arrays
-from odeco.uncertainty.replicates import collected, parts_of, recombined, refitted, replicate_errors
+from odeco.uncertainty.replicates import collected, recombined, refitted, replicate_errors
 from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
 from odeco.uncertainty.result import Intervals
-from odeco.uncertainty.units import Units, units_of
+from odeco.uncertainty.units import Units
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -51,9 +55,13 @@ class Task:
     progress: Progress | None = None
     halves: bool = True
 
-    def replication(self, units: Units) -> Floats:
-        """How well components come back from halves of the units, where that was asked for."""
-        return replication_of_rows(self.model, units, self.rng) if self.halves else self.unknown()
+    def replication(self, data: Opened) -> Floats:
+        """How well components come back from halves of the data, where that was asked for."""
+        if not self.halves:
+            return self.unknown()
+        if data.fits or data.kind == "sequences":  # those cannot be cut into halves where they are
+            return replication_of_rows(data.model, data.units(self.rng), self.rng)
+        return replication_of_source(data, self.rng)
 
     def unknown(self) -> Floats:
         """Nothing, for each component."""
@@ -163,56 +171,65 @@ def _read_parts(X: Sequence[Any], model: Any) -> list[Any]:
                 f"part {place} holds moments of {type(part).__name__}, and the model is a {type(model).__name__}: give "
                 "moments of the same model."
             )
+        check_width(model, part.n_features_in_)
         part._stream.settle(part._plan())
     if len(parts) < _FEWEST:
         raise ValueError(
             f"X has {len(parts)} parts, and intervals from moments need {_FEWEST} or more: make a file of moments for "
-            "each of more blocks of the data (odeco moments add), or give the data."
+            "each of more blocks of the data (odeco moments compute), or give the data."
         )
+    merge_moments(parts)  # says where they are not on one basis
     return parts
 
 
 def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level: float) -> Intervals:
-    model = task.model
-    units = units_of(task.card, model, X, lengths, weights)
-    if units.n < _FEWEST:
-        what = "blocks of steps" if units.kind == "sequences" else "rows"
-        raise ValueError(f"X has {units.n} {what}, and intervals need {_FEWEST} or more: give more data.")
-    if hasattr(model, "layout_"):  # units of a crowd are wide rows
-        task = _with_model(task, _wide(model))
-        model = task.model
-    claims(model, units.take(np.arange(min(units.n, _FEWEST)))[0])  # says at once where the columns are others
-    frees = model._free_parameters()
-    if model.refine in model._moments_alone or hasattr(model, "_stream"):
-        frees = None
+    method = _way(task.model, method)
+    data = open_again(task.card, task.model, X, lengths, weights)
+    if data.n < _FEWEST:
+        what = "rows" if data.kind == "rows" else "sequences" if data.length is None else "blocks of steps"
+        raise ValueError(f"X has {data.n} {what}, and intervals need {_FEWEST} or more: give more data.")
+    task = replace(task, model=data.model)
+    if method == "block sums":
+        names = [learned.name for learned in task.arrays]
+        return _of_moments(task, parts_of(data, names, min(_BLOCKS, data.n), task.rng), level, data)
+    if method == "replicates":
+        return _of_refits(task, data, level)
+    errors, name = likelihood_errors(data.model, task.arrays, data.source, method)
+    quantile = float(norm.ppf((1 + level) / 2))
+    return _result(task, errors, quantile, level, name, task.replication(data), 0)
+
+
+def _way(model: Any, method: str) -> str:
+    """What the method comes to for a model."""
+    of_sums = model.refine is None or hasattr(model, "_stream")
+    frees = None if of_sums or model.refine in model._moments_alone else model._free_parameters()
     if method in ("sandwich", "information") and frees is None:
         raise ValueError(
             f"method={method!r} needs a maximised likelihood, and {type(model).__name__} with refine={model.refine!r} "
             "has none: use method='replicates'."
         )
-    if method == "auto":
-        method = "replicates" if frees is None or n_coordinates(frees) > MOST_COORDINATES else "sandwich"
-    if method == "replicates":
-        if model.refine is None or hasattr(model, "_stream"):
-            n_blocks = min(_BLOCKS, units.n)
-            return _of_moments(task, parts_of(model, units, n_blocks, task.rng), level, units)
-        return _of_refits(task, units, level)
-    errors, name, _ = likelihood_errors(model, task.arrays, units, task.card.rows, method)
-    quantile = float(norm.ppf((1 + level) / 2))
-    return _result(task, errors, quantile, level, name, task.replication(units), 0)
+    if method == "auto" and frees is not None and n_coordinates(frees) <= MOST_COORDINATES:
+        return "sandwich"
+    if method in ("auto", "replicates"):
+        return "block sums" if of_sums else "replicates"
+    return method
 
 
-def _of_refits(task: Task, units: Units, level: float) -> Intervals:
+def _of_refits(task: Task, data: Opened, level: float) -> Intervals:
+    data.announce()
+    units = data.units(task.rng)
     n_replicates = units.n if units.kind == "blocks" else task.n_replicates
     models = refitted(task.model, units, n_replicates, task.rng)
     found = collected(Matcher(task.model, task.arrays), models, n_replicates, task.progress)
     left_out = (units.n - 1) / np.sqrt(units.n)  # of the jackknife
     factor = left_out if units.kind == "blocks" else _drawn(units.n)
+    factor *= np.sqrt(units.share)  # all data know more than a sample of them
     errors = replicate_errors(task.model, task.arrays, found, _trials(task.model, units), factor)
-    if units.uncut is not None:
-        errors = [_binomial(each, len(units.uncut)) if each.learned.name == "startprob_" else each for each in errors]
+    if data.length is not None and data.kind == "sequences":
+        n = n_sequences(data.source)
+        errors = [_binomial(each, n) if each.learned.name == "startprob_" else each for each in errors]
     quantile = float(t.ppf((1 + level) / 2, min(len(found), units.n) - 1))
-    return _result(task, errors, quantile, level, "replicates", task.replication(units), len(found))
+    return _result(task, errors, quantile, level, "replicates", task.replication(data), len(found))
 
 
 def _drawn(n: int) -> float:
@@ -226,7 +243,7 @@ def _binomial(errors: Errors, n: int) -> Errors:
     return Errors.of(errors.learned, values, np.sqrt(values * (1 - values) / n), np.asarray(float(n)))
 
 
-def _of_moments(task: Task, parts: Sequence[Any], level: float, units: Units | None = None) -> Intervals:
+def _of_moments(task: Task, parts: Sequence[Any], level: float, data: Opened | None = None) -> Intervals:
     models = recombined(parts, task.n_replicates, task.rng)
     found = collected(Matcher(task.model, task.arrays), models, task.n_replicates, task.progress)
     n = float(sum(part._stream.n for part in parts))
@@ -235,8 +252,8 @@ def _of_moments(task: Task, parts: Sequence[Any], level: float, units: Units | N
     trials = partial(default_trials, totals=totals)
     errors = replicate_errors(task.model, task.arrays, found, trials, _drawn(len(parts)))
     quantile = float(t.ppf((1 + level) / 2, min(len(found), len(parts)) - 1))
-    if units is not None:
-        replication = task.replication(units)
+    if data is not None:
+        replication = task.replication(data)
     else:
         replication = replication_of_sums(task.model, task.arrays, parts, task.rng) if task.halves else task.unknown()
     return _result(task, errors, quantile, level, "block sums", replication, len(found))
@@ -246,7 +263,7 @@ def _trials(model: Any, units: Units) -> Callable[[Learned, Floats], Floats]:
     X = units.whole[0]
     shares = claims(model, X)
     totals = shares.sum(axis=0) if (shares >= 0).all() else np.full(shares.shape[1], len(shares) / shares.shape[1])
-    return partial(default_trials, totals=totals)
+    return partial(default_trials, totals=totals / units.share)
 
 
 def _result(
@@ -266,15 +283,3 @@ def _result(
         component=task.card.part,
         axes={each.learned.name: each.learned.axes for each in errors},
     )
-
-
-def _wide(model: Any) -> Any:
-    """A crowd model that reads wide rows whose annotators are numbered."""
-    wide = copy(model)
-    wide.layout, wide.layout_, wide.annotators_ = "wide", "wide", np.arange(len(model.annotators_))
-    wide.n_classes = len(model.weights_)
-    return wide
-
-
-def _with_model(task: Task, model: Any) -> Task:
-    return replace(task, model=model)

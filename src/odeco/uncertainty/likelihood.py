@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.free import Entry, Free
+from odeco.moments.passes import fill
 from odeco.uncertainty.bounds import Errors
 from odeco.uncertainty.parameters import Learned
-from odeco.uncertainty.scores import Information, mixture_information, unit_information
-from odeco.uncertainty.units import SEQUENCES, Units
+from odeco.uncertainty.scores import ChainTold, Information, MixtureTold, Told
 
 Floats = NDArray[np.float64]
 
 # Coordinates at most: their information is a matrix of p x p, and costs n p^2.
 MOST_COORDINATES = 1500
-# Numbers held for a block of rows.
-_CELLS = 4_000_000
 # Information of a logarithm is the number of observations that tell of it: with less than this it is at its bound.
 _TOLD = 0.5
 _STEP = 1e-4  # of derivatives of attributes, which are smooth and of the size of their coordinates
@@ -32,27 +29,30 @@ def n_coordinates(frees: list[Free]) -> int:
     return sum(free.values.size for free in frees)
 
 
-def likelihood_errors(
-    model: Any, arrays: list[Learned], units: Units, rows: str, method: str
-) -> tuple[list[Errors], str, int]:
-    """Errors of all arrays, how they were found, and the number of independent units."""
-    frees: list[Free] = model._free_parameters()
-    chain = rows in SEQUENCES
-    information = (_chain if chain else _mixture)(model, frees, units, method)
+def likelihood_errors(model: Any, arrays: list[Learned], source: Any, method: str) -> tuple[list[Errors], str]:
+    """Errors of all arrays, and how they were found: one pass over the rows, wherever they are."""
+    told = fill(_empty(model, source), source)
+    information = told.information()
     kept = _determined(information)
     covariance, inverse, name = _covariance(information, kept, method)
     left = np.zeros(len(kept)) if information.score is None else inverse @ information.score[kept]
-    trials = model._trials(*units.whole) if hasattr(model, "_trials") else {}
-    totals = _totals(model, units)
     found = []
     slopes = _slopes(model, arrays, [information.coordinates[c] for c in kept])
     for learned, slope in zip(arrays, slopes, strict=True):
         values = learned.of(model)
         variances = np.einsum("ap,pq,aq->a", slope, covariance, slope)
         standard = np.sqrt(np.maximum(variances, 0)).reshape(values.shape)
-        n = trials.get(learned.name, default_trials(learned, values, totals))
+        n = told.trials.get(learned.name, default_trials(learned, values, told.totals))
         found.append(Errors.of(learned, values, standard, n, (slope @ left).reshape(values.shape)))
-    return found, name, information.n_units
+    return found, name
+
+
+def _empty(model: Any, source: Any) -> Told:
+    """Sums for rows of a mixture, or for steps of chains."""
+    if not hasattr(model, "_step_log_likelihoods"):
+        return MixtureTold(model)
+    length = min(_TOGETHER, int(source.total_weight) // (_BLOCKS_EACH * n_coordinates(model._free_parameters())))
+    return ChainTold(model, max(length, 1))
 
 
 def default_trials(learned: Learned, values: Floats, totals: Floats) -> Floats:
@@ -62,46 +62,6 @@ def default_trials(learned: Learned, values: Floats, totals: Floats) -> Floats:
     return np.broadcast_to(
         np.expand_dims(totals, [axis for axis in range(values.ndim) if axis != learned.axes[0]]), values.shape
     )
-
-
-def _totals(model: Any, units: Units) -> Floats:
-    """How many observations each component has."""
-    X, given = units.whole
-    shares = model.predict_proba(X)
-    weights = given.get("sample_weight")
-    return np.asarray(shares.sum(axis=0) if weights is None else weights @ shares)
-
-
-def _mixture(model: Any, frees: list[Free], units: Units, method: str) -> Information:
-    clean = model._clean(units.whole[0])
-    n_own = max(sum(int(np.prod(free.own_shape)) for free in frees), 1)
-    size = max(_CELLS // (n_own * len(model.weights_)), 1)
-    blocks = list(_blocks(clean, units.weights, size))
-    return mixture_information(model, frees, blocks, observed=method != "outer products")
-
-
-def _blocks(clean: Any, weights: Floats | None, size: int) -> Iterator[tuple[Any, Floats | None]]:
-    """Parts of clean rows, and their weights."""
-    if isinstance(clean, (list, tuple)) or not hasattr(clean, "shape"):  # batches of views
-        first = 0
-        for batch in clean:
-            yield [batch], None if weights is None else weights[first : first + len(batch)]
-            first += len(batch)
-        return
-    for low in range(0, clean.shape[0], size):
-        yield clean[low : low + size], None if weights is None else weights[low : low + size]
-
-
-def _chain(model: Any, frees: list[Free], units: Units, method: str) -> Information:
-    X, given = units.whole
-    data = model._encode(X, None, given.get("sequence_weight"), reset=False)
-    length = max(1, min(_TOGETHER, len(data) // (_BLOCKS_EACH * n_coordinates(frees))))
-    starts = np.arange(0, len(data), length)
-
-    def contributions(moved: Any) -> Floats:
-        return np.add.reduceat(moved._step_log_likelihoods(data), starts)
-
-    return unit_information(model._moved, frees, contributions, observed=method != "outer products")
 
 
 def _determined(information: Information) -> list[int]:

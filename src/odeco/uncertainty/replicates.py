@@ -59,24 +59,6 @@ def _refitted(model: Any, X: Any, given: dict[str, Any], rng: np.random.Generato
         return None
 
 
-def parts_of(model: Any, units: Units, n_blocks: int, rng: np.random.Generator) -> list[Any]:
-    """Sums of blocks of units on one basis, each in a model of its own."""
-    basis = unfitted(model)
-    basis.random_state = model.random_state if isinstance(model.random_state, (int, np.integer)) else 0
-    X, given = units.whole
-    basis._check_options()
-    basis._add_chunks(X, **given)
-    basis._stream = basis._stream.emptied(basis._plan())
-    parts = []
-    for group in units.groups(n_blocks, rng):
-        part = deepcopy(basis)
-        X, given = units.take(group)
-        part._add_chunks(X, **given)
-        part._stream.settle(part._plan())
-        parts.append(part)
-    return parts
-
-
 def recombined(parts: Sequence[Any], n_replicates: int, rng: np.random.Generator) -> Iterator[Any]:
     """Estimates of the sums of blocks, each block as often as it was drawn."""
     packed = [part._stream.sums.pack() for part in parts]

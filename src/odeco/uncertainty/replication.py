@@ -22,12 +22,12 @@ from odeco.uncertainty.units import Units
 Floats = NDArray[np.float64]
 
 SPLITS = 2
-_UNITS = 4000  # that shares are compared on
+SHOWN = 4000  # units that shares are compared on
 
 
 def replication_of_rows(model: Any, units: Units, rng: np.random.Generator) -> Floats:
     """Mean agreement of each component with its counterpart in fits of halves."""
-    some = np.sort(rng.permutation(units.n)[:_UNITS]) if units.kind != "blocks" else np.arange(units.n)
+    some = np.sort(rng.permutation(units.n)[:SHOWN]) if units.kind != "blocks" else np.arange(units.n)
     shown = units.take(some)[0]
     own, agreements = claims(model, shown), []
     for _ in range(SPLITS):

@@ -67,6 +67,14 @@ class Intervals:
         """Whether each component came back from halves of the data; what was not looked for counts as such."""
         return ~(self.replication < REPLICATED)
 
+    def check_model(self, model: Any, what: str = "intervals") -> None:
+        """Raise ValueError where these are intervals of another model, by the values that they are about."""
+        for name, place, value in _arrays(self.value):
+            own = getattr(model, name, None)
+            own = own[place] if place is not None and isinstance(own, list) and place < len(own) else own
+            if own is None or np.shape(own) != np.shape(value) or not np.allclose(own, value, equal_nan=True):
+                raise ValueError(f"{what} holds intervals of another model: {name} differs. Make them again.")
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """One record for each number: attribute, item of a list, place, component, value, error, bounds."""
         for name, place, value in _arrays(self.value):

@@ -11,6 +11,7 @@ import odeco
 from odeco import shared_moments
 from odeco.uncertainty import read_intervals, write_intervals
 from tests.command_line import FITS, call, write_rows, written
+from tests.fitted_models import made_up_intervals
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,53 @@ def test_data_of_every_kind_from_its_file(name, tmp_path):
     assert call("report", model, "--intervals", out, "--out", page).returncode == 0
     assert "How sure" in page.read_text(encoding="utf-8")
     assert "replicate" in call("show", model, "--intervals", out).stdout
+
+
+def test_files_that_are_not_held_in_memory(made, monkeypatch):
+    """Batches are read again and again: the numbers are those of memory."""
+    from odeco.cli import data
+
+    folder, _ = made
+    monkeypatch.setattr(data, "HELD_BYTES", 0)
+    done = call("intervals", folder / "model.odeco", folder / "table.csv", "--seed", "0", "--out", folder / "far.csv")
+    assert done.returncode == 0, done.stderr
+    far, near = read_intervals(folder / "far.csv"), read_intervals(folder / "all.csv")
+    for name in near.value:
+        np.testing.assert_allclose(far.low[name], near.low[name], rtol=1e-5)
+    np.testing.assert_allclose(far.replication, near.replication, rtol=1e-9)
+
+
+def test_the_table_of_latent_classes(tmp_path):
+    data, model = written("product-mixture", tmp_path), tmp_path / "model.odeco"
+    assert call("fit", "product-mixture", data, "-k", "2", "--seed", "0", "--out", model).returncode == 0
+    arguments = ("intervals", model, data, "--out", tmp_path / "sure.csv", "--classes")
+    done = call(*arguments, tmp_path / "classes.csv")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "classes.csv").read_text().splitlines()
+    assert lines[0] == "class,column,category,estimate,standard_error,low,high"
+    names = data.read_text().splitlines()[0].split(",")
+    assert {line.split(",")[1] for line in lines[1:]} == {"", *names}
+    assert call(*arguments, tmp_path / "sure.csv").returncode == 1  # the other file
+
+
+def test_classes_of_other_models_are_refused(made):
+    folder, _ = made
+    arguments = ("intervals", folder / "model.odeco", folder / "table.csv", "--out", folder / "x.csv")
+    done = call(*arguments, "--classes", folder / "classes.csv")
+    assert done.returncode == 2
+    assert "is for product-mixture" in done.stderr
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_show_marks_the_parts_of_every_model(name, tmp_path):
+    data, model, out = written(name, tmp_path), tmp_path / "model.odeco", tmp_path / "sure.csv"
+    arguments = [data if each == "FILE" else each for each in FITS[name][0]]
+    assert call("fit", name, *arguments, "--seed", "0", "--out", model).returncode == 0
+    estimator = odeco.load(model)
+    write_intervals(made_up_intervals(estimator), out)
+    shown = call("show", model, "--intervals", out)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("did not replicate") == 1
+    page = tmp_path / "page.html"
+    assert call("report", model, "--intervals", out, "--out", page).returncode == 0
+    assert "did not replicate" in page.read_text(encoding="utf-8").split('id="certainty"')[0]

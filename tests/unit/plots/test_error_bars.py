@@ -51,6 +51,37 @@ def test_transitions_and_emissions():
     texts = [text.get_text() for text in plots.plot_transitions(model, intervals=found).texts]
     assert sum(" to " in text for text in texts) == 2
     assert plots.plot_emissions(model, intervals=found).collections
-    symbols, of_symbols = intervals_of("categorical_hmm")
-    with pytest.raises(ValueError, match="profiles of columns"):
-        plots.plot_emissions(symbols, intervals=of_symbols)
+
+
+@pytest.mark.parametrize(
+    ("name", "plot", "arguments", "attribute"),
+    [
+        ("categorical_hmm", "plot_emissions", {}, "emissionprob_"),
+        ("dawid_skene", "plot_confusion", {"annotator": 2}, "confusion_"),
+        ("ica", "plot_mixing", {}, "mixing_"),
+    ],
+)
+def test_cells_have_both_ends(name, plot, arguments, attribute):
+    model, found = intervals_of(name)
+    cells = [text.get_text() for text in getattr(plots, plot)(model, intervals=found, **arguments).texts]
+    assert all(" to " in cell for cell in cells)
+    low = np.asarray(found.low[attribute])
+    low = low[2] if name == "dawid_skene" else low.T if name == "categorical_hmm" else low
+    assert [cell.split("\n")[1].split(" to ")[0] for cell in cells] == [f"{value:.2g}" for value in low.ravel()]
+
+
+def test_views_have_the_intervals_of_their_means():
+    model, found = intervals_of("multiview")
+    axes = plots.plot_profiles(model, intervals=found, n_columns=5)
+    assert axes.get_yticklabels()[0].get_text().startswith("view 0: ")
+    reach = [np.ptp(segment[:, 0]) for bars in axes.collections for segment in bars.get_segments()]
+    assert len(reach) == 10  # five columns in two components
+    assert max(reach) < 0.5  # errors of means of 300 rows, in units of the columns
+
+
+def test_what_has_no_intervals_is_said():
+    crowd, found = intervals_of("dawid_skene")
+    with pytest.raises(ValueError, match="name one as annotator"):
+        plots.plot_confusion(crowd, intervals=found)
+    with pytest.raises(ValueError, match="intervals of another model: weights_ differs"):
+        plots.plot_profiles(fitted_model("gaussian_mixture")[0], intervals=found)

@@ -13,7 +13,7 @@ import pytest
 import odeco
 from odeco.report import findings, render_report, write_report
 from odeco.report.fitted import facts, python_call
-from tests.fitted_models import FITTED, fitted_model
+from tests.fitted_models import FITTED, fitted_model, made_up_intervals
 
 
 class Page(HTMLParser):
@@ -295,3 +295,47 @@ def test_many_components_make_a_table_and_few_make_cards():
     assert many.tags["article"] == 0
     assert few.tags["article"] == 12
     assert many.text("th").count("column ") == 12
+
+
+# Intervals, where people look.
+
+WHISKERS = {"lda": 45, "single_topic": 45, "gaussian_mixture": 3 + 12, "multiview": 2 + 18, "dawid_skene": 3}
+WHISKERS |= {"categorical_hmm": 8, "gaussian_hmm": 4, "poisson_hmm": 2, "ica": 0, "product_mixture": 2 + 10}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_intervals_are_on_bars_and_in_cells_and_what_is_lost_is_marked(name):
+    model, given = fitted_model(name)
+    plain, text = render_report(model, **given), render_report(model, intervals=made_up_intervals(model), **given)
+    family = text.split('id="certainty"')[0]
+    assert_self_contained(Page(text))
+    assert family.count("<u style=") == WHISKERS[name]
+    assert "did not replicate" in family
+    assert ' lost">' in family  # its chip
+    assert 'class="sure"' in family or 'number sure"' in family
+    assert "<u " not in plain.split("</style>")[1].split("<script")[0]
+    assert "did not replicate" not in plain
+    assert len(text) < 1.3 * len(plain)
+
+
+def test_cells_of_transitions_have_both_ends():
+    model, given = fitted_model("gaussian_hmm")
+    text = render_report(model, intervals=made_up_intervals(model), **given)
+    low, high = 0.95 * model.transmat_[0, 1], 1.05 * model.transmat_[0, 1]
+    assert f'<small class="sure">{100 * low:.1f}–{100 * high:.1f}%</small>' in text
+
+
+def test_classes_and_confusions_have_tables():
+    model, given = fitted_model("product_mixture")
+    text = render_report(model, intervals=made_up_intervals(model), **given)
+    assert "Classes and their answers" in text
+    assert '<th scope="col">standard error</th>' in text
+    crowd, given = fitted_model("dawid_skene")
+    text = render_report(crowd, intervals=made_up_intervals(crowd), **given)
+    assert '<th scope="col">true class</th>' in text
+
+
+def test_intervals_of_another_model_are_refused():
+    model, given = fitted_model("gaussian_mixture")
+    with pytest.raises(ValueError, match="intervals of another model: weights_ differs"):
+        render_report(model, intervals=made_up_intervals(fitted_model("multiview")[0]), **given)

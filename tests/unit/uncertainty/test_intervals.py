@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import odeco
 from odeco import shared_moments
 from odeco.exceptions import MomentWarning
-from odeco.sources import out_of_core
+from odeco.sources import checkpointed
 from odeco.uncertainty import class_table, read_intervals, write_intervals
 from odeco.uncertainty.bounds import Errors, bounded
 from odeco.uncertainty.parameters import Learned
@@ -259,8 +259,8 @@ def test_bad_input_is_said():
         odeco.intervals(model, X[:, :3])
     with pytest.raises(ValueError, match="can be read only once"):
         odeco.intervals(model, iter([X]))
-    with pytest.raises(ValueError, match="cannot be drawn from again: give rows in memory"):
-        odeco.intervals(model, out_of_core(lambda: iter([X])))
+    with pytest.raises(ValueError, match="checkpoints keep the sums of one fit, and intervals make many"):
+        odeco.intervals(model, checkpointed(X, "folder"))
     with pytest.raises(ValueError, match="lengths says nothing to GaussianMixture"):
         odeco.intervals(model, X, lengths=[400])
     with pytest.raises(NotFittedError):

@@ -7,8 +7,10 @@ import pytest
 
 import odeco
 from odeco.fitting.free import Free, entries_of
+from odeco.moments.passes import fill
+from odeco.sources.dense import DenseBatch
 from odeco.uncertainty.likelihood import _inverse
-from odeco.uncertainty.scores import mixture_information, unit_information
+from odeco.uncertainty.scores import MixtureTold, unit_information
 from tests.fitted_models import fitted_model
 
 # Second differences are known to their step, 1e-4, and to rounding over its square.
@@ -62,8 +64,7 @@ def test_mixtures_match_naive_differences_of_the_likelihood(name):
     model, given = fitted_model(name)
     X = [view[:60] for view in given["data"]] if name == "multiview" else given["data"][:60]
     frees = model._free_parameters()
-    clean = model._clean(X)
-    found = mixture_information(model, frees, [(list(clean) if name == "multiview" else clean, None)])
+    found = fill(MixtureTold(model), model._reopen(X)).information()
     naive = naive_information(model, frees, lambda moved: moved.score_samples(X))
     observed, hessian, outer, expected = compared(found, naive)
     np.testing.assert_allclose(outer, expected, atol=CLOSE * np.abs(expected).max())
@@ -80,7 +81,7 @@ def test_shared_covariances_match_naive_differences():
     for kind in ("tied", "tied_spherical", "full", "diag"):
         model = odeco.GaussianMixture(2, kind, effort="quick", tol=1e-10, max_iter=500, random_state=0).fit(rows)
         frees = model._free_parameters()
-        found = mixture_information(model, frees, [(rows[:50], None), (rows[50:], None)])
+        found = fill(MixtureTold(model), [DenseBatch(rows[:50]), DenseBatch(rows[50:])]).information()
         naive = naive_information(model, frees, lambda moved: moved.score_samples(rows))
         observed, hessian, _, _ = compared(found, naive)
         np.testing.assert_allclose(observed, hessian, atol=CLOSE * np.abs(hessian).max())

@@ -160,7 +160,7 @@ def _explored(
     halves: bool, every: bool, watch: Callable[[Evidence], None] | None,
 ) -> tuple[Choice, Gathering]:  # fmt: skip
     needed, (n, most) = criterion in ("held_out", "replication"), sizes
-    small, n_parts = estimator._most_judged() is not None, _n_parts(estimator, n)
+    small, n_parts = estimator._most_judged() is not None, parts_judged(estimator, n)
     both = halves_of(source, _seed(estimator), n_parts, small=small) if halves or needed else None
     if needed and both is None:
         raise ValueError(f"criterion={criterion!r} needs two halves of the rows, which these cannot be cut into.")
@@ -184,7 +184,7 @@ def _explored(
     return choice, gathering
 
 
-def _n_parts(estimator: Any, n: int) -> int:
+def parts_judged(estimator: Any, n: int) -> int:
     """Two halves, or two of as many parts as make them no larger than need be."""
     most = estimator._most_judged()
     return 2 if most is None else max(2, -(-n // most))

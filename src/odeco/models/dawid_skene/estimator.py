@@ -178,6 +178,18 @@ class DawidSkene(MixtureEstimator):
         self._begin(crowd.names, crowd.items)
         return crowd
 
+    def _reopen(self, X: Any, **given: Any) -> VoteSource:
+        known = CrowdNames(self.layout_, self.annotators_, self.given_labels_)
+        return open_votes(X, self.layout_, known=known, **given)
+
+    def _coded(self) -> Self:
+        """Items as wide rows of codes."""
+        coded = super()._coded()
+        n_workers, k, n_labels = len(self.annotators_), len(self.weights_), len(self.given_labels_)
+        coded.layout, coded.layout_, coded.n_classes = "wide", "wide", k
+        coded.annotators_, coded.given_labels_ = np.arange(n_workers), np.arange(n_labels)
+        return coded
+
     def partial_fit(
         self,
         X: Any,
@@ -425,11 +437,13 @@ class DawidSkene(MixtureEstimator):
             Free("confusion_", "simplex", self.confusion_, axis=1, columns=workers),
         ]
 
-    def _trials(self, X: Any, given: Mapping[str, Any]) -> dict[str, Floats]:
+    def _trial_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"confusion_": (*self.confusion_.shape[:2], 1)}
+
+    def _batch_trials(self, batch: VoteBatch, shares: Floats) -> dict[str, Floats]:
         """Labels that each annotator gave to items of each class, (W, k, 1)."""
-        votes = self._clean(X)
-        by_worker = np.asarray(votes.toarray()).reshape(votes.shape[0], len(self.annotators_), -1).sum(axis=2)
-        return {"confusion_": (by_worker.T @ self.predict_proba(X))[:, :, None]}
+        by_label = np.asarray(batch.votes.T @ shares)
+        return {"confusion_": by_label.reshape(len(self.annotators_), -1, shares.shape[1]).sum(axis=1)[:, :, None]}
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         votes, weights = self._clean(X), given.get("sample_weight")

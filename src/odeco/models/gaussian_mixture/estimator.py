@@ -192,9 +192,11 @@ class GaussianMixture(MixtureEstimator):
     def _chunks(
         self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None
     ) -> Iterator[DenseBatch | TableChunk]:
-        for batch in vector_chunks(self, X, sample_weight, reset=reset):
-            diagonal = self.covariance_type == "diag"
-            yield TableChunk((TablePiece(batch.rows.astype(np.float64), batch.weights),)) if diagonal else batch
+        return map(self._chunk_of, vector_chunks(self, X, sample_weight, reset=reset))
+
+    def _chunk_of(self, batch: DenseBatch) -> DenseBatch | TableChunk:
+        diagonal = self.covariance_type == "diag"
+        return TableChunk((TablePiece(batch.rows.astype(np.float64), batch.weights),)) if diagonal else batch
 
     def _plan(self) -> StreamPlan[Any, Any]:
         return gaussian_plan(self.n_features_in_, self._options())

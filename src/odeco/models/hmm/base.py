@@ -145,6 +145,9 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
         source = open_source(fitted_by(self, X), lengths, sequence_weight)
         return source.prepare(travelling(self)._look, make_encode)
 
+    def _reopen(self, X: Any, **given: Any) -> Chains:
+        return self._open(X, reset=False, **given)
+
     def _refine(self, found: Found, rng: np.random.Generator) -> Estimate | None:
         """Baum-Welch from the best start; of one state there is nothing to look for."""
         start: Estimate = found.estimate
@@ -290,7 +293,7 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
         return [*chain, *self._free_emission()]
 
     def _step_log_likelihoods(self, data: Sequences) -> Floats:
-        """Log probability of each step's observation given those before it, times the weight of its sequence, (n,)."""
+        """Log probability of each step's observation given those before it, (n,)."""
         parameters = self._parameters()
         filtered = ForwardBackward(data).filtered(parameters)[1]
         expected = np.empty_like(filtered)
@@ -299,13 +302,19 @@ class HiddenMarkovModel(Converging, MomentEstimator, BaseEstimator):  # type: ig
         rows, scales = parameters.emission.likelihood(data.values)
         if data.codes is not None:
             rows, scales = rows[data.codes], scales[data.codes]
-        found = np.log(np.einsum("tk,tk->t", expected, rows)) + scales
-        weights = data.step_weights(0, len(data))
-        return np.asarray(found * weights if weights.size else found)
+        return np.asarray(np.log(np.einsum("tk,tk->t", expected, rows)) + scales)
 
-    def _trials(self, X: Any, given: Mapping[str, Any]) -> dict[str, Floats]:
+    def _step_shares(self, data: Sequences) -> Floats:
+        """Posterior of the state of each step given its sequence, (n, k)."""
+        return ForwardBackward(data).posteriors(self._parameters())[1]
+
+    def _trial_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"startprob_": self.startprob_.shape}
+
+    def _batch_trials(self, batch: Sequences, shares: Floats) -> dict[str, Floats]:
         """The start is seen once in each sequence."""
-        return {"startprob_": np.full(len(self.startprob_), float(len(X)))}
+        n = batch.n_sequences if batch.weights is None else batch.weights.sum()
+        return {"startprob_": np.full(len(self.startprob_), float(n))}
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         data = self._encode(X, None, given.get("sequence_weight"), reset=False)

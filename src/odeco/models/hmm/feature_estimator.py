@@ -227,6 +227,9 @@ class FeatureHMM(HiddenMarkovModel):
         refuse_elsewhere(X, "partial_fit")
         yield self._clean(join_sequences(X, lengths, sequence_weight), reset=reset)
 
+    def _chunk_of(self, batch: Sequences) -> Sequences:
+        return Sequences(batch.observations(), None, batch.offsets, batch.weights)
+
     def _plan(self) -> StreamPlan[Sequences, StreamedFeatures]:
         return feature_plan(self.n_components, correlated=self._correlated())
 

@@ -173,6 +173,9 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _open(self, X: Any, sample_weight: ArrayLike | None = None) -> DenseSource:
         return open_vectors(self, X, sample_weight)
 
+    def _reopen(self, X: Any, **given: Any) -> DenseSource:
+        return open_vectors(self, X, reset=False, **given)
+
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[DenseBatch]:
         return vector_chunks(self, X, sample_weight, reset=reset)
 

@@ -142,6 +142,11 @@ class MultiViewMixture(MixtureEstimator):
         self._take_widths(source.widths, reset=True)
         return source
 
+    def _reopen(self, X: Any, **given: Any) -> ViewSource:
+        source = as_view_source(X, **given)
+        self._take_widths(source.widths, reset=False)
+        return source
+
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add a chunk of samples (a list of views) and fit to all seen so far; memory does not grow with them.
 

@@ -50,7 +50,7 @@ from odeco.refinement.one_step import product_step
 from odeco.refinement.product_mixture import Parameters, log_joint, refine_products
 from odeco.sources.dense import DenseBatch, first_rows
 from odeco.sources.partitions import is_elsewhere
-from odeco.sources.rows import TableChunk
+from odeco.sources.rows import TableChunk, TablePiece
 from odeco.sources.tables import Schema, TableSource
 
 Floats = NDArray[np.float64]
@@ -206,12 +206,25 @@ class ProductMixture(MixtureEstimator):
         check_enough(len(batch), self.n_components)
         return joined(source.schema, batch)
 
+    def _reopen(self, X: Any, **given: Any) -> TableSource:
+        return open_rows(self, X, schema=self._schema, **given)  # type: ignore[no-any-return]
+
+    def _coded(self) -> Self:
+        coded = super()._coded()
+        coded._schema = coded._coded_schema = self._schema.coded()
+        coded.family = list(self._schema.families)
+        return coded
+
+    def _chunk_of(self, batch: DenseBatch) -> TableChunk:
+        return TableChunk((TablePiece(batch.rows, batch.weights, read=True),))
+
     def _chunks(self, X: Any, *, reset: bool, sample_weight: ArrayLike | None = None) -> Iterator[TableChunk]:
         sums = self._stream.sums if hasattr(self, "_stream") else None
         return row_chunks(self, X, None if sums is None else sums.schema, sample_weight, reset=reset)
 
     def _plan(self) -> StreamPlan[TableChunk, StreamedTable]:
-        return table_plan(self.n_components, self.family, self._names(), self.basis_size)
+        known = getattr(self, "_coded_schema", None)
+        return table_plan(self.n_components, self.family, self._names(), self.basis_size, known)
 
     def _names(self) -> Any:
         return getattr(self, "feature_names_in_", None)
@@ -359,10 +372,10 @@ class ProductMixture(MixtureEstimator):
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         again = copy(self)
         values = self._schema.read(check_matrix(again, X, reset=False))
-        source = joined(self._schema, DenseBatch(values, given.get("sample_weight")))
-        start = Parameters(self.weights_[None], self._table)
+        source = joined(self._schema.with_missing(values), DenseBatch(values, given.get("sample_weight")))
+        start, families = Parameters(self.weights_[None], self._table), self._families.with_missing(values)
         tol = float(self.tol) / FINER
-        done = refine_products(Table.of(source, self._families).data, start, max_iter=int(self.max_iter), tol=tol)
+        done = refine_products(Table.of(source, families).data, start, max_iter=int(self.max_iter), tol=tol)
         again.weights_ = done.parameters.weights[0]
         return again._take_table(done.parameters.table)
 

@@ -27,11 +27,13 @@ from odeco.whitening.completed import check_completed, completed_range, sparse_b
 Floats = NDArray[np.float64]
 
 
-def table_plan(n_components: int, family: Any, names: Any, n_first: int) -> StreamPlan[TableChunk, StreamedTable]:
-    """How product mixtures take rows in chunks."""
+def table_plan(
+    n_components: int, family: Any, names: Any, n_first: int, known: Schema | None = None
+) -> StreamPlan[TableChunk, StreamedTable]:
+    """How product mixtures take rows in chunks; their columns are those of the first, unless they are `known`."""
 
     def learn(first: TableChunk, rng: np.random.Generator) -> StreamedTable:
-        schema, batch = read_table(first, family, names)
+        schema, batch = read_table(first, family, names) if known is None else (known, read_rows(first, known))
         schema = Schema(schema.columns)  # without notes: later rows may be different
         directions = _directions(feature_map(batch, schema), max(n_components - 1, 1), rng)
         reference, basis = run_passes(directions, [batch])

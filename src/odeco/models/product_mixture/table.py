@@ -93,17 +93,22 @@ def joined(schema: Schema, batch: DenseBatch) -> TableSource:
     return TableSource(schema, lambda: [whole], batch_size=max(len(whole), 1))
 
 
-def open_rows(model: Any, X: Any, sample_weight: ArrayLike | None) -> Any:
-    """A source of a table to fit on, one matrix checked as scikit-learn does; labels keep their columns as they are."""
-    names = None
+def open_rows(model: Any, X: Any, sample_weight: ArrayLike | None = None, schema: Schema | None = None) -> Any:
+    """A source of a table to fit on, one matrix checked as scikit-learn does; labels keep their columns as they are.
+
+    With a schema the columns must be those of the fit that it comes from.
+    """
+    names, reset = None, schema is None
     if is_matrix(X):
-        X = check_matrix(model, X, reset=True)
+        X = check_matrix(model, X, reset=reset)
         names = getattr(model, "feature_names_in_", None)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, X.shape[0])
-    take_names(model, X)
-    source = open_table(fitted_by(model, X), model.family, sample_weight, names=names)
-    model.n_features_in_ = source.n_features
+    take_names(model, X, reset=reset)
+    source = open_table(fitted_by(model, X), model.family, sample_weight, schema=schema, names=names)
+    if reset:
+        model.n_features_in_ = source.n_features
+    check_width(model, source.n_features)
     return source
 
 

@@ -183,11 +183,9 @@ class SingleTopicModel(DensityMixin, TopicEstimator):  # type: ignore[misc]
     def _free_parameters(self) -> list[Free]:
         return [Free("weights_", "simplex", self.weights_), Free("components_", "simplex", self.components_)]
 
-    def _clean(self, X: Any) -> Any:
-        return self._counts(X).counts
-
-    def _log_joint(self, clean: Any) -> Floats:
-        return log_joint(clean, self.weights_, self.components_)
+    def _batch_joint(self, batch: Batch) -> Floats:
+        """Log joint densities of a batch of the rows that a fit reads, words that a topic never has included."""
+        return log_joint(batch.counts, self.weights_, self.components_)
 
     def _joint(self, X: Any) -> Floats:
         return log_joint(self._counts(X).counts, self.weights_, self._smoothed())

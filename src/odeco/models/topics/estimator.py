@@ -78,6 +78,14 @@ class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixF
             )
         return source
 
+    def _reopen(self, X: Any, **given: Any) -> Source:
+        if is_block(X):
+            _check_feature_names(self, X, reset=False)
+        source = as_source(X, **given)
+        take_names(self, X, reset=False)
+        check_width(self, source.n_features)
+        return source
+
     def _check_options(self) -> None:
         super()._check_options()
         check_choice("refine", self.refine, self._refinements)
@@ -126,11 +134,7 @@ class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixF
         if reset:
             yield from self._open(X, sample_weight)
             return
-        if is_block(X):
-            _check_feature_names(self, X, reset=False)
-        source = as_source(X, sample_weight=sample_weight)
-        check_width(self, source.n_features)
-        yield from source
+        yield from self._reopen(X, sample_weight=sample_weight)
 
     def _blas(self) -> AbstractContextManager[None]:
         return blas_for(self.n_components)

@@ -59,14 +59,24 @@
     return made;
   }
 
+  // An interval over a bar.
+  function whisker(ends, largest) {
+    const made = element("u");
+    const [left, right] = ends.map((end) => 100 * Math.min(end / largest, 1));
+    made.style.left = `${left.toFixed(1)}%`;
+    made.style.width = `${(right - left).toFixed(1)}%`;
+    return made;
+  }
+
   // The most relevant words of a topic: weight * log p + (1 - weight) * log(p / overall).
   function ranking(topic, weight) {
-    const [words, shares] = data.topics[topic];
+    const [words, shares, lows, highs] = data.topics[topic];
     return words
       .map((word, i) => {
         const here = shares[i];
         const overall = data.overall[word];
-        return { word, here, overall, score: Math.log(here) - (1 - weight) * Math.log(overall) };
+        const ends = lows ? [lows[i], highs[i]] : null;
+        return { word, here, overall, ends, score: Math.log(here) - (1 - weight) * Math.log(overall) };
       })
       .sort((a, b) => b.score - a.score || a.word - b.word)
       .slice(0, data.show);
@@ -75,7 +85,7 @@
   function drawWords() {
     const weight = Number(slider.value);
     const best = ranking(chosen, weight);
-    const largest = Math.max(...best.map((item) => item.here), 1e-300);
+    const largest = Math.max(...best.map((item) => (item.ends ? item.ends[1] : item.here)), 1e-300);
     const body = articles[chosen].querySelector(".words tbody");
     body.replaceChildren(
       ...best.map((item) => {
@@ -83,8 +93,14 @@
         const head = element("th", data.words[item.word]);
         head.scope = "row";
         const bars = element("td", undefined, "two");
-        bars.append(bar("i", item.here / largest), bar("s", item.overall / largest));
-        row.append(head, bars, element("td", share(item.here), "number"), element("td", lift(item.here / item.overall), "number"));
+        bars.append(bar("i", item.here / largest));
+        row.append(head, bars, element("td", share(item.here), "number"));
+        if (item.ends) {
+          bars.append(whisker(item.ends, largest));
+          row.append(element("td", `${share(item.ends[0]).replace("%", "")}–${share(item.ends[1])}`, "number sure"));
+        }
+        bars.append(bar("s", item.overall / largest));
+        row.append(element("td", lift(item.here / item.overall), "number lift"));
         return row;
       }),
     );
