@@ -42,6 +42,7 @@ VECTORS = "unit/moments/test_vectors.py"
 CUMULANTS = "unit/moments/test_cumulants.py"
 NOISE = "unit/test_noise.py"
 SCORES = "unit/uncertainty/test_scores.py"
+WEIGHTED = "unit/uncertainty/test_weighted.py"
 INTERVALS = "unit/uncertainty/test_intervals.py"
 
 MUTATIONS = [
@@ -299,14 +300,10 @@ MUTATIONS = [
     Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
     # Intervals: information of a mixture, scores of a chain, bounds, weighted sums
     Mutation("uncertainty/scores.py", "- sums.complete + sums.outer", "- sums.complete", SCORES),
-    Mutation(
-        "uncertainty/scores.py",
-        "sums.second[a, b] += (both - once[a]",
-        "sums.second[a, b] += (both - 0 * once[a]",
-        SCORES,
-    ),
+    Mutation("uncertainty/scores.py", "+= (both - once[a]", "+= (both - 0 * once[a]", SCORES),
     Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
+    Mutation("uncertainty/weighted.py", "[..., 0] * scale", "[..., 0]", WEIGHTED),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),
     Mutation("uncertainty/scales.py", "1 / (shares * (1 - shares))", "1 / shares", INTERVALS),

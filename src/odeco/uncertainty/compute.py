@@ -28,6 +28,8 @@ from odeco.uncertainty.replicates import collected, parts_of, recombined, refitt
 from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
 from odeco.uncertainty.result import Intervals
 from odeco.uncertainty.units import Units, units_of
+from odeco.uncertainty.weighted import BLOCKS as WEIGHTED_BLOCKS
+from odeco.uncertainty.weighted import weighted_fits
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -204,14 +206,16 @@ def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level:
 
 def _of_refits(task: Task, units: Units, level: float) -> Intervals:
     n_replicates = units.n if units.kind == "blocks" else task.n_replicates
-    models = refitted(task.model, units, n_replicates, task.rng)
+    weighted = weighted_fits(task.model, units, task.card.rows, n_replicates, task.rng)
+    models = refitted(task.model, units, n_replicates, task.rng) if weighted is None else weighted
     found = collected(Matcher(task.model, task.arrays), models, n_replicates, task.progress)
     left_out = (units.n - 1) / np.sqrt(units.n)  # of the jackknife
-    factor = left_out if units.kind == "blocks" else _drawn(units.n)
+    n_drawn = units.n if weighted is None else WEIGHTED_BLOCKS
+    factor = left_out if units.kind == "blocks" else _drawn(n_drawn)
     errors = replicate_errors(task.model, task.arrays, found, _trials(task.model, units), factor)
     if units.uncut is not None:
         errors = [_binomial(each, len(units.uncut)) if each.learned.name == "startprob_" else each for each in errors]
-    quantile = float(t.ppf((1 + level) / 2, min(len(found), units.n) - 1))
+    quantile = float(t.ppf((1 + level) / 2, min(len(found), n_drawn) - 1))
     return _result(task, errors, quantile, level, "replicates", task.replication(units), len(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from odeco.fitting.free import Entry, Free
 from odeco.uncertainty.bounds import Errors
 from odeco.uncertainty.parameters import Learned
-from odeco.uncertainty.scores import Information, mixture_information, unit_information
+from odeco.uncertainty.scores import VERSIONS, Information, mixture_information, unit_information
 from odeco.uncertainty.units import SEQUENCES, Units
 
 Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 # Coordinates at most: their information is a matrix of p x p, and costs n p^2.
 MOST_COORDINATES = 1500
 # Numbers held for a block of rows.
-_CELLS = 4_000_000
+_CELLS = 1_000_000
 # Information of a logarithm is the number of observations that tell of it: with less than this it is at its bound.
 _TOLD = 0.5
 _STEP = 1e-4  # of derivatives of attributes, which are smooth and of the size of their coordinates
@@ -39,7 +39,7 @@ def likelihood_errors(
     frees: list[Free] = model._free_parameters()
     chain = rows in SEQUENCES
     information = (_chain if chain else _mixture)(model, frees, units, method)
-    kept = _determined(information)
+    kept = determined(information.coordinates, np.diagonal(information.outer))
     covariance, inverse, name = _covariance(information, kept, method)
     left = np.zeros(len(kept)) if information.score is None else inverse @ information.score[kept]
     trials = model._trials(*units.whole) if hasattr(model, "_trials") else {}
@@ -73,21 +73,22 @@ def _totals(model: Any, units: Units) -> Floats:
 
 
 def _mixture(model: Any, frees: list[Free], units: Units, method: str) -> Information:
-    clean = model._clean(units.whole[0])
-    n_own = max(sum(int(np.prod(free.own_shape)) for free in frees), 1)
-    size = max(_CELLS // (n_own * len(model.weights_)), 1)
-    blocks = list(_blocks(clean, units.weights, size))
-    return mixture_information(model, frees, blocks, observed=method != "outer products")
+    pieces = list(pieces_of(model, frees, model._clean(units.whole[0]), units.weights))
+    return mixture_information(model, frees, pieces, observed=method != "outer products")
 
 
-def _blocks(clean: Any, weights: Floats | None, size: int) -> Iterator[tuple[Any, Floats | None]]:
-    """Parts of clean rows, and their weights."""
+def pieces_of(
+    model: Any, frees: Sequence[Free], clean: Any, weights: Floats | None
+) -> Iterator[tuple[Any, Floats | None]]:
+    """Parts of clean rows whose derivatives are held at once, and their weights."""
     if isinstance(clean, (list, tuple)) or not hasattr(clean, "shape"):  # batches of views
         first = 0
         for batch in clean:
             yield [batch], None if weights is None else weights[first : first + len(batch)]
             first += len(batch)
         return
+    n_own = max(sum(int(np.prod(free.own_shape)) for free in frees), 1)
+    size = max(_CELLS // (max(2 * n_own, VERSIONS) * len(model.weights_)), 1)
     for low in range(0, clean.shape[0], size):
         yield clean[low : low + size], None if weights is None else weights[low : low + size]
 
@@ -104,12 +105,11 @@ def _chain(model: Any, frees: list[Free], units: Units, method: str) -> Informat
     return unit_information(model._moved, frees, contributions, observed=method != "outer products")
 
 
-def _determined(information: Information) -> list[int]:
+def determined(coordinates: Sequence[tuple[Entry, int | None]], told: Floats) -> list[int]:
     """Coordinates that are free: not the largest entry of a simplex, nor what is at a bound."""
-    told = np.diagonal(information.outer)
     return [
         c
-        for c, (entry, component) in enumerate(information.coordinates)
+        for c, (entry, component) in enumerate(coordinates)
         if not _follows(entry, component) and (entry.free.kind in ("real", "covariance") or told[c] > _TOLD)
     ]
 

@@ -8,8 +8,9 @@ derivatives of one component's log density are all that is needed, and those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,15 @@ from numpy.typing import NDArray
 
 from odeco.families.responsibilities import posterior
 from odeco.fitting.free import Entry, Free, entries_of
+from odeco.uncertainty.stacks import Stack
 
 Floats = NDArray[np.float64]
 
 # Steps of differences in coordinates without a unit. Log densities of size 100 are known to 1e-14: first derivatives
 # then to 1e-9, second ones to 1e-6 and to the step itself.
 FIRST, SECOND = 1e-5, 1e-4
-# Numbers held for a block of rows: k times the coordinates of a component for each row.
-_CELLS = 4_000_000
+# Versions of a mixture that stand side by side at most: enough that rows are not read for each.
+VERSIONS = 64
 # Second differences of mixtures and of chains at most: beyond, J stands for I.
 MOST_PAIRS = 3000
 
@@ -54,54 +56,135 @@ class Information:
 
 
 Moved = Callable[[dict[str, Floats]], Any]
+Step = tuple[Entry, float]
 
 
 class _Mixture:
     """A mixture about its fit: log joint densities of rows with some coordinates moved."""
 
-    def __init__(self, model: Any, frees: Sequence[Free]) -> None:
-        self.model, self.entries = model, list(entries_of([free for free in frees if free.name != "weights_"]))
+    def __init__(self, model: Any, frees: Sequence[Free], pairs: Sequence[tuple[int, int]]) -> None:
+        self.model, self.frees, self.entries = model, frees, own_entries(frees)
         self.weights = np.asarray(model.weights_, dtype=np.float64)
-        self.k = self.weights.size
+        self.k, self.pairs = self.weights.size, pairs
+        self.used = sorted({e for pair in pairs for e in pair})
+        first: list[list[Step]] = [[(entry, step)] for entry in self.entries for step in (FIRST, -FIRST)]
+        self._first = self._stack([[], *first])
+        single = [[(self.entries[e], SECOND)] for e in self.used]
+        double = [[(self.entries[a], SECOND), (self.entries[b], SECOND)] for a, b in pairs]
+        self._second = [self._stack(part) for part in _parts([*single, *double], VERSIONS)]
 
-    def joint(self, clean: Any, *steps: tuple[Entry, float]) -> Floats:
-        """Log weights plus log densities (m, k) after some steps."""
-        values: dict[str, Floats] = {}
-        for entry, step in steps:
-            free = entry.free
-            if free.name in values:
-                free = replace(free, values=values[free.name])
-            values[free.name] = free.moved(entry.place, step)
-        return np.asarray(self.model._moved(values)._log_joint(clean), dtype=np.float64)
+    def _stack(self, versions: Sequence[Sequence[Step]]) -> Stack:
+        return Stack(self.model, self.frees, [_moved(steps) for steps in versions])
+
+    def first(self, clean: Any) -> tuple[Floats, Floats]:
+        """Log joint densities (m, k), and their derivatives (m, entries, k)."""
+        found = self._first.joint(clean)
+        return found[:, 0], (found[:, 1::2] - found[:, 2::2]) / (2 * FIRST)
+
+    def second(self, clean: Any, base: Floats, shares: Floats, starts: NDArray[np.intp]) -> Floats:
+        """Weighted differences (blocks, used and pairs, k), rows of each block from its start on."""
+        return np.concatenate(
+            [np.add.reduceat((stack.joint(clean) - base[:, None]) * shares[:, None], starts) for stack in self._second]
+            or [np.zeros((len(starts), 0, self.k))],
+            axis=1,
+        )
+
+
+def own_entries(frees: Sequence[Free]) -> list[Entry]:
+    """Coordinates of the densities; the weights are apart."""
+    return list(entries_of([free for free in frees if free.name != "weights_"]))
+
+
+def _moved(steps: Sequence[Step]) -> dict[str, Floats]:
+    """Values of the parameters after some steps."""
+    values: dict[str, Floats] = {}
+    for entry, step in steps:
+        free = entry.free
+        if free.name in values:
+            free = replace(free, values=values[free.name])
+        values[free.name] = free.moved(entry.place, step)
+    return values
+
+
+def _parts(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[low : low + size] for low in range(0, len(items), size)]
 
 
 @dataclass(eq=False)
-class _Sums:
-    """Sums over rows: J, products of complete scores, second derivatives by pair and component."""
+class Sums:
+    """Sums over the rows of some blocks: scores, J, products of complete scores, second derivatives by component.
 
+    Attributes
+    ----------
+    score : (blocks, p)
+    outer, complete : (blocks, p, p)
+    second : (blocks, pairs, k)
+    n : int
+        Rows.
+    weight : (blocks,)
+    """
+
+    score: Floats
     outer: Floats
     complete: Floats
-    second: dict[tuple[int, int], Floats]
+    second: Floats
+    weight: Floats
     n: int = 0
-    weight: float = 0.0
+
+    @classmethod
+    def empty(cls, n_blocks: int, p: int, n_pairs: int, k: int) -> Sums:
+        """Of no rows."""
+        outer, complete = np.zeros((2, n_blocks, p, p))
+        return cls(np.zeros((n_blocks, p)), outer, complete, np.zeros((n_blocks, n_pairs, k)), np.zeros(n_blocks))
 
 
 def mixture_information(
     model: Any, frees: Sequence[Free], blocks: Sequence[tuple[Any, Floats | None]], *, observed: bool = True
 ) -> Information:
     """Of independent rows; `blocks` are clean rows with their weights."""
-    about = _Mixture(model, frees)
-    coordinates = _coordinates(about, frees)
-    pairs = _pairs(about.entries) if observed else []
-    pairs = [] if len(pairs) > MOST_PAIRS else pairs
-    p = len(coordinates)
-    sums = _Sums(np.zeros((p, p)), np.zeros((p, p)), {pair: np.zeros(about.k) for pair in pairs})
+    about, coordinates = _about(model, frees, observed=observed)
+    sums = Sums.empty(1, len(coordinates), len(about.pairs), about.k)
     for clean, weights in blocks:
-        _add_rows(sums, about, clean, weights, pairs)
-    found = None
-    if observed and (pairs or not about.entries):
-        found = -_complete_hessian(sums, about, p) - sums.complete + sums.outer
-    return Information(coordinates, sums.outer, found, sums.n)
+        _add_rows(sums, about, clean, weights, np.zeros(1, dtype=np.intp), slice(0, 1))
+    found = observed_of(sums, about)[0] if observed and (about.pairs or not about.entries) else None
+    return Information(coordinates, sums.outer[0], found, sums.n)
+
+
+def block_information(
+    model: Any, frees: Sequence[Free], pieces: Iterable[tuple[Any, Floats | None]], n_rows: int, n_blocks: int
+) -> BlockInformation:
+    """The same for each of so many blocks of rows that stand beside each other."""
+    about, coordinates = _about(model, frees, observed=True)
+    sums = Sums.empty(n_blocks, len(coordinates), len(about.pairs), about.k)
+    edges, first = np.linspace(0, n_rows, n_blocks + 1).astype(np.intp), 0
+    for clean, weights in pieces:
+        last = first + row_count(clean)
+        low = int(np.searchsorted(edges, first, side="right")) - 1
+        high = int(np.searchsorted(edges, last, side="left"))
+        _add_rows(sums, about, clean, weights, np.maximum(edges[low:high] - first, 0), slice(low, high))
+        first = last
+    return BlockInformation(coordinates, sums.score, sums.outer, observed_of(sums, about))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockInformation:
+    """What each block of rows knows: coordinates, scores (blocks, p), J and I (blocks, p, p)."""
+
+    coordinates: list[tuple[Entry, int | None]] = field(repr=False)
+    score: Floats = field(repr=False)
+    outer: Floats = field(repr=False)
+    observed: Floats = field(repr=False)
+
+
+def row_count(clean: Any) -> int:
+    """Rows of what `_clean` gave, or of batches of views."""
+    return int(clean.shape[0]) if hasattr(clean, "shape") else sum(len(batch) for batch in clean)
+
+
+def _about(model: Any, frees: Sequence[Free], *, observed: bool) -> tuple[_Mixture, list[tuple[Entry, int | None]]]:
+    pairs = coupled_pairs(own_entries(frees)) if observed else []
+    about = _Mixture(model, frees, pairs if len(pairs) <= MOST_PAIRS else [])
+    return about, _coordinates(about, frees)
 
 
 def _coordinates(about: _Mixture, frees: Sequence[Free]) -> list[tuple[Entry, int | None]]:
@@ -123,57 +206,66 @@ def _places(about: _Mixture, j: int) -> NDArray[np.intp]:
     )
 
 
-def _pairs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+def coupled_pairs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+    """Pairs of coordinates that may have a second derivative in common."""
     return [(a, b) for a in range(len(entries)) for b in range(a + 1) if entries[a].coupled(entries[b])]
 
 
 def _add_rows(
-    sums: _Sums, about: _Mixture, clean: Any, weights: Floats | None, pairs: Sequence[tuple[int, int]]
+    sums: Sums, about: _Mixture, clean: Any, weights: Floats | None, starts: NDArray[np.intp], into: slice
 ) -> None:
-    base = about.joint(clean)
+    """Rows of some blocks, each from its start on."""
+    base, first = about.first(clean)
     shares = posterior(base)[0]
     counts = np.ones(len(base)) if weights is None else weights
-    first = [
-        (about.joint(clean, (entry, FIRST)) - about.joint(clean, (entry, -FIRST))) / (2 * FIRST)
-        for entry in about.entries
-    ]
-    scores = np.zeros((len(base), len(sums.outer)))
-    order = sorted(range(len(first)), key=lambda e: about.entries[e].shared)
+    scores = np.zeros((len(base), sums.score.shape[1]))
+    first = first[:, sorted(range(len(about.entries)), key=lambda e: about.entries[e].shared)]
+    edges = [*starts.tolist(), len(base)]
     for j in range(about.k):
         places = _places(about, j)
         of_weights = np.broadcast_to((np.arange(about.k) == j) - about.weights, (len(base), about.k))
-        each = np.column_stack([of_weights, *(first[e][:, j] for e in order)])
+        each = np.hstack([of_weights, first[:, :, j]])
         scores[:, places] += shares[:, [j]] * each
-        sums.complete[np.ix_(places, places)] += each.T @ (each * (counts * shares[:, j])[:, None])
-    sums.outer += scores.T @ (scores * counts[:, None])
-    sums.n, sums.weight = sums.n + len(base), sums.weight + float(counts.sum())
-    _add_second(sums, about, clean, base, shares * counts[:, None], pairs)
+        _add_products(sums.complete[into], each, counts * shares[:, j], edges, places)
+    _add_products(sums.outer[into], scores, counts, edges, np.arange(scores.shape[1]))
+    sums.score[into] += np.add.reduceat(scores * counts[:, None], starts)
+    sums.n, sums.weight[into] = sums.n + len(base), sums.weight[into] + np.add.reduceat(counts, starts)
+    _add_second(sums.second[into], about, about.second(clean, base, shares * counts[:, None], starts))
 
 
-def _add_second(
-    sums: _Sums, about: _Mixture, clean: Any, base: Floats, shares: Floats, pairs: Sequence[tuple[int, int]]
-) -> None:
-    """Weighted second differences of every pair, for all components at once."""
-    entries, used = about.entries, sorted({e for pair in pairs for e in pair})
-    once = {e: np.einsum("mk,mk->k", shares, about.joint(clean, (entries[e], SECOND)) - base) for e in used}
-    for a, b in pairs:
-        both = np.einsum("mk,mk->k", shares, about.joint(clean, (entries[a], SECOND), (entries[b], SECOND)) - base)
-        sums.second[a, b] += (both - once[a] - once[b]) / SECOND**2
+def _add_products(total: Floats, rows: Floats, counts: Floats, edges: Sequence[int], places: NDArray[np.intp]) -> None:
+    """Weighted products of the rows of each block, at some places of its matrix."""
+    weighted = rows * counts[:, None]
+    for block, (low, high) in enumerate(pairwise(edges)):
+        total[block][np.ix_(places, places)] += rows[low:high].T @ weighted[low:high]
 
 
-def _complete_hessian(sums: _Sums, about: _Mixture, p: int) -> Floats:
-    """Second derivatives of the expected complete log-likelihood."""
-    total, weights, k = np.zeros((p, p)), about.weights, about.k
-    total[:k, :k] = -sums.weight * (np.diag(weights) - np.outer(weights, weights))
+def _add_second(total: Floats, about: _Mixture, differences: Floats) -> None:
+    """Second differences of every pair, for all components at once."""
+    once = {e: differences[:, place] for place, e in enumerate(about.used)}
+    for place, (a, b) in enumerate(about.pairs):
+        both = differences[:, len(about.used) + place]
+        total[:, place] += (both - once[a] - once[b]) / SECOND**2
+
+
+def observed_of(sums: Sums, about: _Mixture) -> Floats:
+    """I of every block (blocks, p, p)."""
+    return -_complete_hessian(sums, about) - sums.complete + sums.outer
+
+
+def _complete_hessian(sums: Sums, about: _Mixture) -> Floats:
+    """Second derivatives of the expected complete log-likelihood of every block."""
+    total, weights, k = np.zeros_like(sums.outer), about.weights, about.k
+    total[:, :k, :k] = -sums.weight[:, None, None] * (np.diag(weights) - np.outer(weights, weights))
     order = sorted(range(len(about.entries)), key=lambda e: about.entries[e].shared)
     rank = {e: r for r, e in enumerate(order)}
     for j in range(k):
         places = _places(about, j)[k:]
-        for (a, b), values in sums.second.items():
+        for place, (a, b) in enumerate(about.pairs):
             row, column = places[rank[a]], places[rank[b]]
-            total[row, column] += values[j]
+            total[:, row, column] += sums.second[:, place, j]
             if row != column:
-                total[column, row] += values[j]
+                total[:, column, row] += sums.second[:, place, j]
     return total
 
 
