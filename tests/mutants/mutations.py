@@ -303,6 +303,8 @@ MUTATIONS = [
     Mutation("uncertainty/scores.py", "+= (both - once[a]", "+= (both - 0 * once[a]", SCORES),
     Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
+    Mutation("uncertainty/replication.py", '"cityblock") / np', '"cityblock") / 2 / np', INTERVALS),
+    Mutation("uncertainty/replication.py", "(own * matched > 0)", "1", INTERVALS),
     Mutation("uncertainty/weighted.py", "[..., 0] * scale", "[..., 0]", WEIGHTED),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),

@@ -204,6 +204,10 @@ class MomentEstimator(Shown):
         """A copy refined on other data from where this fit ended, components in the same order; None: fit anew."""
         return None
 
+    def _evidence(self) -> Any:
+        """Of sources, (k,), how far each stands out from noise: beyond 1 or -1 it does; None where nobody has said."""
+        return None
+
     def _warns(self) -> bool:
         """Whether the estimate of a stream warns: not as long as its first samples are waited for."""
         return self._stream.started

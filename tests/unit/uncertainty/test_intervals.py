@@ -21,7 +21,7 @@ from odeco.uncertainty import class_table, read_intervals, write_intervals
 from odeco.uncertainty.bounds import Errors, bounded
 from odeco.uncertainty.parameters import Learned
 from odeco.uncertainty.replicates import times_sums
-from odeco.uncertainty.replication import agreement
+from odeco.uncertainty.replication import agreement, source_agreement
 from tests.fitted_models import FITTED, fitted_model
 
 METHODS = {"lda": "replicates", "ica": "replicates"}
@@ -183,6 +183,22 @@ def test_agreement_is_that_of_counterparts():
     shares = np.eye(3)[np.random.default_rng(0).integers(3, size=50)]
     np.testing.assert_allclose(agreement(shares, shares[:, [2, 0, 1]]), 1.0, rtol=1e-12)
     assert agreement(shares, shares[:, :2])[2] == 0.0
+
+
+def test_a_part_of_a_component_is_not_the_component():
+    """Both claim ten units, and 25 each on average."""
+    whole = np.repeat([1.0, 0.0], 40)[:, None]
+    part = np.repeat([1.0, 0.0], [10, 70])[:, None]
+    np.testing.assert_allclose(agreement(whole, part), 0.4, rtol=1e-12)
+
+
+def test_sources_agree_as_far_as_they_stand_out_from_noise():
+    sources = np.random.default_rng(0).laplace(size=(50, 3))
+    turned = -sources[:, [1, 2, 0]]
+    found = source_agreement(sources, turned, np.array([5.0, -3.0, 0.5]), np.array([-2.0, -0.7, 4.0]))
+    np.testing.assert_allclose(found, [1.0, 1.0, 0.0], rtol=1e-12)  # the last has another sign
+    weak = source_agreement(sources, turned, np.array([5.0, -3.0, -0.5]), np.array([-2.0, -0.7, 0.4]))
+    np.testing.assert_allclose(weak, [0.4, 1.0, 0.5], rtol=1e-12)
 
 
 # Tables and files.
