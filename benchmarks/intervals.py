@@ -68,12 +68,12 @@ def _covered(case: Case, n: int, n_sets: int) -> dict[str, Any]:
 
 
 def _share(case: Case, found: odeco.Intervals, name: str, order: Any) -> float:
-    """The share of the numbers of an attribute whose intervals hold the truth."""
+    """The share of the numbers of an attribute whose intervals hold the truth; those that the model fixes are left out."""
     truth, low, high = (_items(each) for each in (case.truth[name], found.low[name], found.high[name]))
     inside = []
     for true, least, most in zip(truth, low, high, strict=True):
         true = case.permute(name, true, order)
-        inside.append(((least <= true + 1e-12) & (true <= most + 1e-12)).ravel())
+        inside.append(((least <= true + 1e-12) & (true <= most + 1e-12))[most > least])
     return float(np.concatenate(inside).mean())
 
 

@@ -42,6 +42,7 @@ VECTORS = "unit/moments/test_vectors.py"
 CUMULANTS = "unit/moments/test_cumulants.py"
 NOISE = "unit/test_noise.py"
 SCORES = "unit/uncertainty/test_scores.py"
+DRAWS = "unit/refinement/test_lda_likelihood.py"
 WEIGHTED = "unit/uncertainty/test_weighted.py"
 INTERVALS = "unit/uncertainty/test_intervals.py"
 
@@ -305,6 +306,8 @@ MUTATIONS = [
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
     Mutation("uncertainty/replication.py", '"cityblock") / np', '"cityblock") / 2 / np', INTERVALS),
     Mutation("uncertainty/replication.py", "(own * matched > 0)", "1", INTERVALS),
+    Mutation("refinement/lda_likelihood.py", "shares - at.topics * shares.sum", "shares - 0 * shares.sum", DRAWS),
+    Mutation("refinement/lda_likelihood.py", "first.T @ second", "first.T @ first", DRAWS),
     Mutation("uncertainty/weighted.py", "[..., 0] * scale", "[..., 0]", WEIGHTED),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),

@@ -200,6 +200,10 @@ class MomentEstimator(Shown):
             setattr(moved, name, value)
         return moved
 
+    def _sampled_parameters(self) -> list[Free] | None:
+        """The parameters of a likelihood that only draws know (`_sampled`); None where there is none."""
+        return None
+
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         """A copy refined on other data from where this fit ended, components in the same order; None: fit anew."""
         return None

@@ -27,6 +27,7 @@ from odeco.uncertainty.parameters import Learned, learned_arrays
 from odeco.uncertainty.replicates import collected, parts_of, recombined, refitted, replicate_errors
 from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
 from odeco.uncertainty.result import Intervals
+from odeco.uncertainty.sampled import sampled_errors
 from odeco.uncertainty.units import Units, units_of
 from odeco.uncertainty.weighted import BLOCKS as WEIGHTED_BLOCKS
 from odeco.uncertainty.weighted import weighted_fits
@@ -91,7 +92,9 @@ def intervals(
         "sandwich": of a maximum of the likelihood, from its curvature and the scores of the rows; right even where rows
         do not follow the model. "information": from the curvature alone. "replicates": rows drawn again, or blocks of
         sums weighted, and the whole estimator run on them. "auto": the sandwich where a likelihood was maximised, else
-        replicates: from blocks of sums for ``refine=None`` and after `partial_fit`, from rows for LDA and ICA.
+        replicates: from blocks of sums for ``refine=None`` and after `partial_fit`, from rows for ICA. For LDA "auto"
+        draws topics of words, and gives intervals about the maximum of the likelihood, which CVB0 is not, where the
+        documents are four times as many as its numbers (1,500 at most); else replicates.
     n_replicates : int or None
         100 by default.
     lengths : of the sequences of a hidden Markov model, as in its `fit`
@@ -192,6 +195,10 @@ def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level:
             f"method={method!r} needs a maximised likelihood, and {type(model).__name__} with refine={model.refine!r} "
             "has none: use method='replicates'."
         )
+    if method == "auto" and model.refine is not None and not hasattr(model, "_stream"):
+        sampled = sampled_errors(model, task.arrays, units, task.rng)
+        if sampled is not None:
+            return _result(task, sampled, _gaussian(level), level, "sampled likelihood", task.replication(units), 0)
     if method == "auto":
         method = "replicates" if frees is None or n_coordinates(frees) > MOST_COORDINATES else "sandwich"
     if method == "replicates":
@@ -200,8 +207,11 @@ def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level:
             return _of_moments(task, parts_of(model, units, n_blocks, task.rng), level, units)
         return _of_refits(task, units, level)
     errors, name, _ = likelihood_errors(model, task.arrays, units, task.card.rows, method)
-    quantile = float(norm.ppf((1 + level) / 2))
-    return _result(task, errors, quantile, level, name, task.replication(units), 0)
+    return _result(task, errors, _gaussian(level), level, name, task.replication(units), 0)
+
+
+def _gaussian(level: float) -> float:
+    return float(norm.ppf((1 + level) / 2))
 
 
 def _of_refits(task: Task, units: Units, level: float) -> Intervals:

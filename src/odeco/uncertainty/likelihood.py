@@ -45,7 +45,7 @@ def likelihood_errors(
     trials = model._trials(*units.whole) if hasattr(model, "_trials") else {}
     totals = _totals(model, units)
     found = []
-    slopes = _slopes(model, arrays, [information.coordinates[c] for c in kept])
+    slopes = slopes_of(model, arrays, [information.coordinates[c] for c in kept])
     for learned, slope in zip(arrays, slopes, strict=True):
         values = learned.of(model)
         variances = np.einsum("ap,pq,aq->a", slope, covariance, slope)
@@ -131,18 +131,18 @@ def _covariance(information: Information, kept: list[int], method: str) -> tuple
     """Of the coordinates that are free, the inverse information, and how the covariance was found."""
     outer = information.outer[np.ix_(kept, kept)]
     if information.observed is None or not kept:
-        return _inverse(outer), _inverse(outer), "outer products"
+        return inverse_of(outer), inverse_of(outer), "outer products"
     observed = information.observed[np.ix_(kept, kept)]
     scale = 1 / np.sqrt(np.maximum(np.diagonal(outer), 1e-300))
     if np.linalg.eigvalsh(observed * np.outer(scale, scale))[0] <= 1e-8:  # no maximum in all directions
-        return _inverse(outer), _inverse(outer), "outer products"
-    inverse = _inverse(observed)
+        return inverse_of(outer), inverse_of(outer), "outer products"
+    inverse = inverse_of(observed)
     if method == "information":
         return inverse, inverse, "information"
     return inverse @ outer @ inverse, inverse, "sandwich"
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse_of(matrix: Floats) -> Floats:
     """The inverse, of numbers of whatever units; directions of which nothing is known are left out."""
     if not matrix.size:
         return matrix
@@ -151,7 +151,7 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray(inverse * np.outer(scale, scale))
 
 
-def _slopes(model: Any, arrays: list[Learned], coordinates: list[tuple[Entry, int | None]]) -> list[Floats]:
+def slopes_of(model: Any, arrays: list[Learned], coordinates: list[tuple[Entry, int | None]]) -> list[Floats]:
     """Derivatives (numbers, coordinates) of every array."""
     columns: list[list[Floats]] = [[] for _ in arrays]
     for entry, component in coordinates:

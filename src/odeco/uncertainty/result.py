@@ -31,7 +31,7 @@ class Intervals:
         How well each component comes back from either half of the data, between 0 and 1.
     level : float
         The share of intervals that hold the truth, of data that follow the model.
-    method : {"sandwich", "information", "outer products", "replicates", "block sums"}
+    method : {"sandwich", "information", "outer products", "sampled likelihood", "replicates", "block sums"}
         How the errors were found; see `odeco.intervals`.
     n_replicates : int
         0 where no replicates were needed.

@@ -24,7 +24,7 @@ from odeco.uncertainty.replicates import times_sums
 from odeco.uncertainty.replication import agreement, source_agreement
 from tests.fitted_models import FITTED, fitted_model
 
-METHODS = {"lda": "replicates", "ica": "replicates"}
+METHODS = {"lda": "sampled likelihood", "ica": "replicates"}
 
 
 def data_of(name):

@@ -7,7 +7,7 @@ import pytest
 
 import odeco
 from odeco.fitting.free import Free, entries_of
-from odeco.uncertainty.likelihood import _inverse
+from odeco.uncertainty.likelihood import inverse_of
 from odeco.uncertainty.scores import mixture_information, unit_information
 from tests.fitted_models import fitted_model
 
@@ -149,4 +149,4 @@ def test_units_of_any_kind():
 
 def test_directions_of_which_nothing_is_known_are_left_out():
     matrix = np.diag([4.0, 1e-30])
-    assert _inverse(matrix)[0, 0] == pytest.approx(0.25)
+    assert inverse_of(matrix)[0, 0] == pytest.approx(0.25)
