@@ -68,7 +68,7 @@ def _covered(case: Case, n: int, n_sets: int) -> dict[str, Any]:
 
 
 def _share(case: Case, found: odeco.Intervals, name: str, order: Any) -> float:
-    """The share of the numbers of an attribute whose intervals hold the truth; those that the model fixes are left out."""
+    """The share of the numbers of an attribute whose intervals hold the truth; none that the model fixes."""
     truth, low, high = (_items(each) for each in (case.truth[name], found.low[name], found.high[name]))
     inside = []
     for true, least, most in zip(truth, low, high, strict=True):
