@@ -8,6 +8,7 @@ to the error of the draws. The score of a document is the expectation of the sco
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,11 +43,11 @@ class TopicMaximum:
 
 @dataclass(frozen=True, eq=False)
 class SampledLikelihood:
-    """A model at the maximum of its likelihood, the sum of products of the scores of units, words of each topic."""
+    """A model at the maximum of its likelihood, words of each topic, and, when asked, the sum of products of scores."""
 
     model: Any = field(repr=False)
-    outer: Floats = field(repr=False)
     totals: Floats = field(repr=False)
+    products: Callable[[], Floats] = field(repr=False)
 
 
 def likelihood_maximum(

@@ -27,7 +27,7 @@ from odeco.uncertainty.parameters import Learned, learned_arrays
 from odeco.uncertainty.replicates import collected, parts_of, recombined, refitted, replicate_errors
 from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
 from odeco.uncertainty.result import Intervals
-from odeco.uncertainty.sampled import sampled_errors
+from odeco.uncertainty.sampled import about_maximum, sampled_errors
 from odeco.uncertainty.units import Units, units_of
 from odeco.uncertainty.weighted import BLOCKS as WEIGHTED_BLOCKS
 from odeco.uncertainty.weighted import weighted_fits
@@ -93,8 +93,8 @@ def intervals(
         do not follow the model. "information": from the curvature alone. "replicates": rows drawn again, or blocks of
         sums weighted, and the whole estimator run on them. "auto": the sandwich where a likelihood was maximised, else
         replicates: from blocks of sums for ``refine=None`` and after `partial_fit`, from rows for ICA. For LDA "auto"
-        draws topics of words, and gives intervals about the maximum of the likelihood, which CVB0 is not, where the
-        documents are four times as many as its numbers (1,500 at most); else replicates.
+        draws topics of words, and gives intervals about the maximum of the likelihood, which CVB0 is not: from scores
+        where the documents are four times as many as its numbers (1,500 at most), else with the spread of replicates.
     n_replicates : int or None
         100 by default.
     lengths : of the sequences of a hidden Markov model, as in its `fit`
@@ -199,13 +199,14 @@ def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level:
         sampled = sampled_errors(model, task.arrays, units, task.rng)
         if sampled is not None:
             return _result(task, sampled, _gaussian(level), level, "sampled likelihood", task.replication(units), 0)
+    centred = method == "auto"
     if method == "auto":
         method = "replicates" if frees is None or n_coordinates(frees) > MOST_COORDINATES else "sandwich"
     if method == "replicates":
         if model.refine is None or hasattr(model, "_stream"):
             n_blocks = min(_BLOCKS, units.n)
             return _of_moments(task, parts_of(model, units, n_blocks, task.rng), level, units)
-        return _of_refits(task, units, level)
+        return _of_refits(task, units, level, centred=centred)
     errors, name, _ = likelihood_errors(model, task.arrays, units, task.card.rows, method)
     return _result(task, errors, _gaussian(level), level, name, task.replication(units), 0)
 
@@ -214,7 +215,8 @@ def _gaussian(level: float) -> float:
     return float(norm.ppf((1 + level) / 2))
 
 
-def _of_refits(task: Task, units: Units, level: float) -> Intervals:
+def _of_refits(task: Task, units: Units, level: float, *, centred: bool) -> Intervals:
+    """From replicates; `centred`: about the maximum of a likelihood where draws know it, else about the fit."""
     n_replicates = units.n if units.kind == "blocks" else task.n_replicates
     weighted = weighted_fits(task.model, units, task.card.rows, n_replicates, task.rng)
     models = refitted(task.model, units, n_replicates, task.rng) if weighted is None else weighted
@@ -226,7 +228,9 @@ def _of_refits(task: Task, units: Units, level: float) -> Intervals:
     if units.uncut is not None:
         errors = [_binomial(each, len(units.uncut)) if each.learned.name == "startprob_" else each for each in errors]
     quantile = float(t.ppf((1 + level) / 2, min(len(found), n_drawn) - 1))
-    return _result(task, errors, quantile, level, "replicates", task.replication(units), len(found))
+    moved = about_maximum(task.model, errors, units, task.rng) if centred else None
+    name = "replicates" if moved is None else "replicates about the maximum"
+    return _result(task, moved or errors, quantile, level, name, task.replication(units), len(found))
 
 
 def _drawn(n: int) -> float:

@@ -31,8 +31,9 @@ class Intervals:
         How well each component comes back from either half of the data, between 0 and 1.
     level : float
         The share of intervals that hold the truth, of data that follow the model.
-    method : {"sandwich", "information", "outer products", "sampled likelihood", "replicates", "block sums"}
-        How the errors were found; see `odeco.intervals`.
+    method : str
+        How the errors were found: "sandwich", "information", "outer products", "sampled likelihood", "replicates",
+        "replicates about the maximum" or "block sums"; see `odeco.intervals`.
     n_replicates : int
         0 where no replicates were needed.
     component : str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,10 @@ def sampled_errors(model: Any, arrays: list[Learned], units: Units, rng: np.rand
         for j in range(len(free.values))
         for place in free.entries()
     ]
-    kept = determined(coordinates, np.diagonal(found.outer))
+    outer = found.products()
+    kept = determined(coordinates, np.diagonal(outer))
     # The mean of the inverse of n products of Gaussian scores is n / (n - p - 1) times the inverse of their mean.
-    covariance = inverse_of(found.outer[np.ix_(kept, kept)]) * (units.n - len(kept) - 1) / units.n
+    covariance = inverse_of(outer[np.ix_(kept, kept)]) * (units.n - len(kept) - 1) / units.n
     slopes = slopes_of(found.model, arrays, [coordinates[c] for c in kept])
     return [
         _errors(learned, model, found.model, np.einsum("ap,pq,aq->a", each, covariance, each), found.totals)
@@ -57,6 +59,19 @@ def sampled_errors(model: Any, arrays: list[Learned], units: Units, rng: np.rand
 def _errors(learned: Learned, model: Any, best: Any, variances: Floats, totals: Floats) -> Errors:
     values, middle = learned.of(model), learned.of(best)
     standard = np.sqrt(np.maximum(variances, 0)).reshape(values.shape)
-    shift = forward(middle, learned.ranges) - forward(values, learned.ranges)
     trials = np.broadcast_to(default_trials(learned, values, totals), values.shape)
-    return Errors(learned, values, standard, standard * slope(middle, learned.ranges), trials, shift)
+    return Errors(
+        learned, values, standard, standard * slope(middle, learned.ranges), trials, _shift(learned, values, middle)
+    )
+
+
+def _shift(learned: Learned, values: Floats, middle: Floats) -> Floats:
+    return forward(middle, learned.ranges) - forward(values, learned.ranges)
+
+
+def about_maximum(model: Any, errors: list[Errors], units: Units, rng: np.random.Generator) -> list[Errors] | None:
+    """Errors that are known, about the maximum of a likelihood that draws know; None where there is none."""
+    if model._sampled_parameters() is None or units.weights is not None:
+        return None
+    best = model._sampled(units.whole[0], rng).model
+    return [replace(each, shift=_shift(each.learned, each.values, each.learned.of(best))) for each in errors]

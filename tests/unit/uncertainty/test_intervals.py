@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -68,6 +69,20 @@ def test_replicates_and_the_sandwich_agree(name):
             b / a for a, b in zip(*(arrays(each.standard_error[attribute]) for each in (first, second)), strict=True)
         ]
         assert 0.75 < np.median(np.concatenate([ratio.ravel() for ratio in ratios])) < 1.35, attribute
+
+
+def test_topics_of_few_documents_have_the_spread_of_replicates_about_the_maximum():
+    """Intervals of a fit that was moved go to where draws lead, and hold the fit as well."""
+    model, X, _ = data_of("lda")
+    moved = copy(model)
+    moved.alpha_ = 0.5 * model.alpha_
+    moved.alpha0_ = float(moved.alpha_.sum())
+    found = odeco.intervals(moved, X[:200], n_replicates=10, replication=False, random_state=0)
+    assert found.method == "replicates about the maximum"
+    plain = odeco.intervals(moved, X[:200], method="replicates", n_replicates=10, replication=False, random_state=0)
+    assert plain.method == "replicates"
+    assert found.high["alpha0_"] > model.alpha0_ > plain.high["alpha0_"]
+    assert found.low["alpha0_"] <= moved.alpha0_
 
 
 def test_shares_and_positive_numbers_stay_within_their_bounds():

@@ -187,7 +187,7 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
         counts = self._counts(X).counts
         best, draws = likelihood_maximum(counts, self.components_, self.alpha_, self.eta_, rng)
         moved = self._moved({"components_": best.topics, "alpha_": best.alpha})
-        return SampledLikelihood(moved, score_products(*document_scores(draws, best, rng)), best.words)
+        return SampledLikelihood(moved, best.words, lambda: score_products(*document_scores(draws, best, rng)))
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         refined = self._swept(as_source(X, **given), self.components_, self.alpha_, rng)
