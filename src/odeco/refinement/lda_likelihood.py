@@ -29,6 +29,7 @@ _SHARES = (0.5, 0.1)
 # Sweeps of each of two chains whose mean scores are multiplied: the error of one has nothing to do with the other's.
 _SCORED = 60
 _BETWEEN = 10
+MOST_WORDS = 20_000_000  # 32 bytes each are held, and hundreds of sweeps go over them
 _UNITS = 1000  # a word that occurs more often in a document is drawn as so many tokens
 
 

@@ -39,6 +39,8 @@ def sampled_errors(model: Any, arrays: list[Learned], units: Units, rng: np.rand
     if p > MOST_COORDINATES or units.n < _EACH * p or units.n * p > _CELLS:
         return None
     found = model._sampled(units.whole[0], rng)
+    if found is None:
+        return None
     coordinates = [
         (Entry(free, place, None), j)
         for free in found.model._sampled_parameters()
@@ -73,5 +75,8 @@ def about_maximum(model: Any, errors: list[Errors], units: Units, rng: np.random
     """Errors that are known, about the maximum of a likelihood that draws know; None where there is none."""
     if model._sampled_parameters() is None or units.weights is not None:
         return None
-    best = model._sampled(units.whole[0], rng).model
+    found = model._sampled(units.whole[0], rng)
+    if found is None:
+        return None
+    best = found.model
     return [replace(each, shift=_shift(each.learned, each.values, each.learned.of(best))) for each in errors]

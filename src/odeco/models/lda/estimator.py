@@ -22,7 +22,13 @@ from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import TopicEstimate, search_alpha0, topics_at
 from odeco.refinement.lda import LDARefinement, refine_lda
-from odeco.refinement.lda_likelihood import SampledLikelihood, document_scores, likelihood_maximum, score_products
+from odeco.refinement.lda_likelihood import (
+    MOST_WORDS,
+    SampledLikelihood,
+    document_scores,
+    likelihood_maximum,
+    score_products,
+)
 from odeco.sources import Batch, Source, as_source
 from odeco.sources.arrays import ArraySource
 
@@ -182,9 +188,11 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     def _sampled_parameters(self) -> list[Free] | None:
         return [Free("alpha_", "positive", self.alpha_), Free("components_", "simplex", self.components_)]
 
-    def _sampled(self, X: Any, rng: np.random.Generator) -> SampledLikelihood:
-        """The model at the maximum of the likelihood near the fit, and what documents know of it there."""
+    def _sampled(self, X: Any, rng: np.random.Generator) -> SampledLikelihood | None:
+        """The model at the maximum of the likelihood near the fit, and what documents know of it; None of too many."""
         counts = self._counts(X).counts
+        if counts.sum() > MOST_WORDS:
+            return None
         best, draws = likelihood_maximum(counts, self.components_, self.alpha_, self.eta_, rng)
         moved = self._moved({"components_": best.topics, "alpha_": best.alpha})
         return SampledLikelihood(moved, best.words, lambda: score_products(*document_scores(draws, best, rng)))
