@@ -24,11 +24,12 @@ NAME = "intervals"
 # The constants of the intervals were chosen on seeds from 1000 on: figures come from others.
 FIRST_SEED = 5000
 DATA_SETS = 200
-REPLICATION_SETS = 4
+REPLICATION_SETS = 10
 EXTRA = (1, 2)  # components too many; of three, half as many again are two
 # Models whose number of components cannot be larger than what the data have.
 _FIXED = ("DawidSkene",)
 _LEVEL = 0.95
+_TURNS = 3
 GOAL = (0.93, 0.97)
 
 
@@ -68,12 +69,12 @@ def _covered(case: Case, n: int, n_sets: int) -> dict[str, Any]:
 
 
 def _share(case: Case, found: odeco.Intervals, name: str, order: Any) -> float:
-    """The share of the numbers of an attribute whose intervals hold the truth."""
+    """The share of the numbers of an attribute whose intervals hold the truth; none that the model fixes."""
     truth, low, high = (_items(each) for each in (case.truth[name], found.low[name], found.high[name]))
     inside = []
     for true, least, most in zip(truth, low, high, strict=True):
         true = case.permute(name, true, order)
-        inside.append(((least <= true + 1e-12) & (true <= most + 1e-12)).ravel())
+        inside.append(((least <= true + 1e-12) & (true <= most + 1e-12))[most > least])
     return float(np.concatenate(inside).mean())
 
 
@@ -129,11 +130,13 @@ def _cost(quick: bool) -> list[dict[str, Any]]:
 
 
 def _seconds(runs: dict[str, Any]) -> dict[str, float]:
-    found = {}
-    for name, function in runs.items():
-        start = time.process_time()
-        function()
-        found[name] = time.process_time() - start
+    """The least of some runs in turn: what else the machine does only adds."""
+    found = dict.fromkeys(runs, np.inf)
+    for _ in range(_TURNS):
+        for name, function in runs.items():
+            start = time.process_time()
+            function()
+            found[name] = min(found[name], time.process_time() - start)
     return found
 
 

@@ -42,6 +42,8 @@ VECTORS = "unit/moments/test_vectors.py"
 CUMULANTS = "unit/moments/test_cumulants.py"
 NOISE = "unit/test_noise.py"
 SCORES = "unit/uncertainty/test_scores.py"
+DRAWS = "unit/refinement/test_lda_likelihood.py"
+WEIGHTED = "unit/uncertainty/test_weighted.py"
 INTERVALS = "unit/uncertainty/test_intervals.py"
 EVIDENCE = "unit/fitting/test_choice.py::test_of_one_component_the_marginal_likelihood_is_exact"
 NARROWED = "unit/fitting/test_choice.py::test_moments_of_more_hold_those_of_fewer"
@@ -302,18 +304,18 @@ MUTATIONS = [
     ),
     Mutation("fitting/landscape.py", "expected(some) + some[0] * np.log", "expected(some) + 0 * np.log", PAIRS),
     # Intervals: information of a mixture, scores of a chain, bounds, weighted sums
-    Mutation("uncertainty/scores.py", "- self.complete + self.outer", "- self.complete", SCORES),
-    Mutation(
-        "uncertainty/scores.py",
-        "self.second[a, b] += (both - once[a]",
-        "self.second[a, b] += (both - 0 * once[a]",
-        SCORES,
-    ),
-    Mutation("uncertainty/scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
+    Mutation("uncertainty/mixture_scores.py", "- self.complete + self.outer", "- self.complete", SCORES),
+    Mutation("uncertainty/mixture_scores.py", "+= (both - once[a]", "+= (both - 0 * once[a]", SCORES),
+    Mutation("uncertainty/mixture_scores.py", "== j) - about.weights", "== j) - 0 * about.weights", SCORES),
+    Mutation("uncertainty/mixture_scores.py", "each, counts * shares[:, j]", "each, shares[:, j]", SCORES),
     Mutation("models/hmm/base.py", "expected[data.offsets[:-1]] = parameters.startprob", "pass", SCORES),
-    Mutation("uncertainty/scores.py", "* (counts * shares[:, j])[:, None]", "* shares[:, [j]]", SCORES),
     Mutation("uncertainty/blocks.py", "self.counts[place] += len(chunk)", "pass", PLACES),
     Mutation("uncertainty/compute.py", "factor *= np.sqrt(units.share)", "factor *= units.share", PLACES),
+    Mutation("uncertainty/replication.py", '"cityblock") / np', '"cityblock") / 2 / np', INTERVALS),
+    Mutation("uncertainty/replication.py", "(own * matched > 0)", "1", INTERVALS),
+    Mutation("refinement/lda_likelihood.py", "shares - at.topics * shares.sum", "shares - 0 * shares.sum", DRAWS),
+    Mutation("refinement/lda_likelihood.py", "first.T @ second", "first.T @ first", DRAWS),
+    Mutation("uncertainty/weighted.py", "[..., 0] * scale", "[..., 0]", WEIGHTED),
     Mutation("uncertainty/bounds.py", "1 - tail ** (1 / trials)", "1 - tail ** (2 / trials)", INTERVALS),
     Mutation("uncertainty/replicates.py", "{name: value * times for", "{name: value + 0 * times for", INTERVALS),
     Mutation("uncertainty/scales.py", "1 / (shares * (1 - shares))", "1 / shares", INTERVALS),

@@ -236,8 +236,16 @@ class MomentEstimator(Shown):
         """
         return {}
 
+    def _sampled_parameters(self) -> list[Free] | None:
+        """The parameters of a likelihood that only draws know (`_sampled`); None where there is none."""
+        return None
+
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         """A copy refined on other data from where this fit ended, components in the same order; None: fit anew."""
+        return None
+
+    def _evidence(self) -> Any:
+        """Of sources, (k,), how far each stands out from noise: beyond 1 or -1 it does; None where nobody has said."""
         return None
 
     def _warns(self) -> bool:

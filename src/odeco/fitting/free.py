@@ -67,27 +67,26 @@ class Free:
 
     def moved(self, place: tuple[int, ...], step: float | Floats) -> Floats:
         """Values with one entry moved, in all components, by one step or each (k,) by its own."""
-        values, here = np.array(self.values, dtype=np.float64), self.at(place)
-        if self.kind == "real":
-            values[here] += step * self.scales()[here]
-        elif self.kind == "positive":
-            values[here] *= np.exp(step)
-        elif self.kind == "share":
-            values[here] = expit(logit(np.clip(values[here], 1e-300, 1 - 1e-16)) + step)
-        elif self.kind == "simplex":
-            values[here] *= np.exp(step)
-            values /= values.sum(axis=-1, keepdims=True)
-        else:
-            self._move_matrix(values, place, step)
-        return values
+        steps = np.zeros(self.values.shape)
+        steps[self.at(place)] = step
+        return self.stepped(steps)
 
-    def _move_matrix(self, values: Floats, place: tuple[int, ...], step: float | Floats) -> None:
-        deviations = np.sqrt(np.diagonal(self.values, axis1=-2, axis2=-1))
-        a, b = place[-2:]
-        change = step * deviations[..., a] * deviations[..., b]
-        values[..., a, b] += change
-        if a != b:
-            values[..., b, a] += change
+    def stepped(self, steps: Floats) -> Floats:
+        """Values with every entry moved by its own step; of a symmetric matrix, the lower entries by theirs."""
+        values = np.asarray(self.values, dtype=np.float64)
+        if self.kind == "real":
+            return np.asarray(values + steps * self.scales())
+        if self.kind == "positive":
+            return np.asarray(values * np.exp(steps))
+        if self.kind == "share":
+            inside = np.clip(values, 1e-300, 1 - 1e-16)
+            return np.where(steps == 0, values, expit(logit(inside) + steps))
+        if self.kind == "simplex":
+            moved = values * np.exp(steps)
+            return np.asarray(moved / moved.sum(axis=-1, keepdims=True))
+        deviations = np.sqrt(np.diagonal(values, axis1=-2, axis2=-1))
+        lower = steps * deviations[..., :, None] * deviations[..., None, :]
+        return np.asarray(values + lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
     def scales(self) -> Floats:
         """What is a large step for each real number: as given, or how far components are apart."""

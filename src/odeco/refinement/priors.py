@@ -7,7 +7,6 @@ real ones.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -54,33 +53,57 @@ def sample_documents(batch: Drawable, rng: np.random.Generator) -> sparse.csr_ar
     return batch.take(np.sort(rng.choice(n, size=wanted, p=batch.weights / batch.weights.sum()))).counts
 
 
+class TopicDraws:
+    """A Gibbs chain over the topics of all tokens, topics and prior given: proportions are summed out.
+
+    Attributes
+    ----------
+    columns, values : (tokens,)
+        The word of each token, and how much of a count it stands for.
+    assignments : (tokens,)
+        Its topic; -1 before the first sweep.
+    strengths : (n, k)
+        Counts of the topics in each document.
+    lengths : (n,)
+    """
+
+    def __init__(self, counts: sparse.csr_array, k: int, most_units: int = _UNITS) -> None:
+        self.indptr, self.columns, self.values = _tokens(counts, most_units)
+        self.assignments = np.full(len(self.columns), -1, dtype=np.int64)
+        self.strengths = np.zeros((len(self.indptr) - 1, k))
+        ends = np.append(self.values, 0.0)
+        self.lengths = np.add.reduceat(ends, self.indptr[:-1]) * (np.diff(self.indptr) > 0)
+        self._bounds = balanced_parts(self.indptr, _PARTS).tolist()
+
+    def sweep(self, words: Floats, alpha: Floats, rng: np.random.Generator) -> None:
+        """Draw a topic for each token given all others of its document; `words` are topics by columns (d, k)."""
+        from odeco.kernels.topics import gibbs_rows
+
+        uniforms = rng.random(
+            len(self.columns)
+        )  # before any thread draws: the chain is the same for all numbers of them
+
+        def draw(part: int) -> None:
+            low, high = self._bounds[part], self._bounds[part + 1]
+            ends, strengths = self.indptr[low : high + 1], self.strengths[low:high]
+            gibbs_rows(ends, self.columns, self.values, words, alpha, uniforms, self.assignments, strengths)
+
+        map_parts(draw, _PARTS)
+
+
 def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng: np.random.Generator) -> Floats:
     """Maximum likelihood estimate of alpha (k,) for the given documents and topics (k, d), by stochastic EM.
 
     Starts from `alpha`. Every sweep draws a topic for each token given all others of its document, then moves alpha by
     one step of Minka's fixed point; the mean over the last half is returned.
     """
-    from odeco.kernels.topics import gibbs_rows
-
-    indptr, columns, values = _tokens(counts)
-    words = np.ascontiguousarray(topics.T)
-    assignments = np.full(len(columns), -1, dtype=np.int64)
-    strengths = np.zeros((len(indptr) - 1, alpha.size))
-    lengths = np.add.reduceat(np.append(values, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+    draws, words = TopicDraws(counts, alpha.size), np.ascontiguousarray(topics.T)
     current, total, n_kept = np.asarray(alpha, dtype=float), np.zeros(alpha.size), 0
-    bounds = balanced_parts(indptr, _PARTS).tolist()
-
-    def draw(part: int, prior: Floats, uniforms: Floats) -> None:
-        low, high = bounds[part], bounds[part + 1]
-        ends = indptr[low : high + 1]
-        gibbs_rows(ends, columns, values, words, prior, uniforms, assignments, strengths[low:high])
-
     for sweep in range(_BURN_IN + _SWEEPS):
-        uniforms = rng.random(len(columns))  # before any thread draws: the chain is the same for all numbers of them
-        map_parts(partial(draw, prior=current, uniforms=uniforms), _PARTS)
+        draws.sweep(words, current, rng)
         if sweep >= _BURN_IN:
             for _ in range(5):
-                current = minka_step(current, strengths, lengths)
+                current = minka_step(current, draws.strengths, draws.lengths)
         if sweep >= _BURN_IN + _SWEEPS // 2:
             total, n_kept = total + current, n_kept + 1
     return np.asarray(total / n_kept)
@@ -95,9 +118,9 @@ def minka_step(alpha: Floats, strengths: Floats, lengths: Floats) -> Floats:
     return np.asarray(np.clip(alpha * above / below, _SMALLEST, _LARGEST))
 
 
-def _tokens(counts: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+def _tokens(counts: sparse.csr_array, most: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
     """CSR parts with a position for every token: an occurrence of a word, or a share of its count."""
-    units = np.clip(np.ceil(counts.data), 1, _UNITS).astype(np.int64)
+    units = np.clip(np.ceil(counts.data), 1, most).astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(units)])
     columns = np.repeat(counts.indices.astype(np.int32, copy=False), units)
     values = np.repeat(counts.data / units, units).astype(np.float64)

@@ -13,7 +13,7 @@ from odeco.fitting.stream import MomentStream
 from odeco.moments.base import Additive, PackedSums, Together
 from odeco.moments.passes import fill
 from odeco.sources.sequences import Sequences
-from odeco.uncertainty.opened import Opened, batches_of, lots_of, stretches
+from odeco.uncertainty.opened import Opened, batches_of, blocks_by_lot, stretches
 from odeco.uncertainty.units import cut_steps, positive
 
 
@@ -44,8 +44,7 @@ class BlockSums(Together):
         """Add the units of a batch, each to its block."""
         batch, unit = self._units(batch)
         n = int(unit[-1]) + 1 if len(unit) else 0
-        rng = lots_of(batch, self.seed) if n else np.random.default_rng(self.seed)
-        lots = (rng.permutation(n) + rng.integers(self.n_blocks)) % self.n_blocks  # blocks of one size
+        lots = blocks_by_lot(batch, n, self.n_blocks, self.seed)
         for place in np.unique(lots).tolist():
             chunk = self.model._chunk_of(batch.take(np.flatnonzero(lots[unit] == place)))
             self.blocks[place].update(chunk)

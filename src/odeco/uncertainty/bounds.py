@@ -45,6 +45,8 @@ def bounded(errors: Errors, quantile: float, tail: float) -> tuple[Floats, Float
     middle = forward(values, ranges) + errors.shift
     low = backward(middle - quantile * errors.scaled, ranges)
     high = backward(middle + quantile * errors.scaled, ranges)
+    # The middle may be far from the value, where that is biased: both are held.
+    low, high = np.minimum(low, values), np.maximum(high, values)
     # Shares of which less than half an observation tells: none of n were seen, and (1 - share)^n is the chance of that.
     none, all_ = (ranges == SHARE) & (values < 0.5 / trials), (ranges == SHARE) & (values > 1 - 0.5 / trials)
     most = 1 - tail ** (1 / trials)

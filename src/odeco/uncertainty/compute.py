@@ -31,7 +31,10 @@ from odeco.uncertainty.parameters import Learned, learned_arrays
 from odeco.uncertainty.replicates import collected, recombined, refitted, replicate_errors
 from odeco.uncertainty.replication import claims, replication_of_rows, replication_of_sums
 from odeco.uncertainty.result import Intervals
+from odeco.uncertainty.sampled import about_maximum, sampled_errors
 from odeco.uncertainty.units import Units
+from odeco.uncertainty.weighted import BLOCKS as WEIGHTED_BLOCKS
+from odeco.uncertainty.weighted import WeightedFits, weighted_fits
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -183,20 +186,35 @@ def _read_parts(X: Sequence[Any], model: Any) -> list[Any]:
 
 
 def _of_rows(task: Task, X: Any, lengths: Any, weights: Any, method: str, level: float) -> Intervals:
-    method = _way(task.model, method)
+    way = _way(task.model, method)
     data = open_again(task.card, task.model, X, lengths, weights)
     if data.n < _FEWEST:
         what = "rows" if data.kind == "rows" else "sequences" if data.length is None else "blocks of steps"
         raise ValueError(f"X has {data.n} {what}, and intervals need {_FEWEST} or more: give more data.")
     task = replace(task, model=data.model)
-    if method == "block sums":
+    if way == "block sums":
         names = [learned.name for learned in task.arrays]
         return _of_moments(task, parts_of(data, names, min(_BLOCKS, data.n), task.rng), level, data)
-    if method == "replicates":
-        return _of_refits(task, data, level)
-    errors, name = likelihood_errors(data.model, task.arrays, data.source, method)
-    quantile = float(norm.ppf((1 + level) / 2))
-    return _result(task, errors, quantile, level, name, task.replication(data), 0)
+    if way == "replicates":
+        return (_of_draws(task, data, level) if method == "auto" else None) or _of_refits(
+            task, data, level, centred=method == "auto"
+        )
+    errors, name = likelihood_errors(data.model, task.arrays, data.source, way)
+    return _result(task, errors, _gaussian(level), level, name, task.replication(data), 0)
+
+
+def _gaussian(level: float) -> float:
+    return float(norm.ppf((1 + level) / 2))
+
+
+def _of_draws(task: Task, data: Opened, level: float) -> Intervals | None:
+    """From a likelihood that only draws know; None where there is none, or not all rows are in memory."""
+    if task.model._sampled_parameters() is None or not data.fits:
+        return None
+    errors = sampled_errors(task.model, task.arrays, data.units(task.rng), task.rng)
+    if errors is None:
+        return None
+    return _result(task, errors, _gaussian(level), level, "sampled likelihood", task.replication(data), 0)
 
 
 def _way(model: Any, method: str) -> str:
@@ -215,7 +233,11 @@ def _way(model: Any, method: str) -> str:
     return method
 
 
-def _of_refits(task: Task, data: Opened, level: float) -> Intervals:
+def _of_refits(task: Task, data: Opened, level: float, *, centred: bool) -> Intervals:
+    """From replicates; `centred`: about the maximum of a likelihood where draws know it, else about the fit."""
+    weighted = weighted_fits(data, task.n_replicates, task.rng)
+    if weighted is not None:
+        return _of_weighted(task, data, weighted, level)
     data.announce()
     units = data.units(task.rng)
     n_replicates = units.n if units.kind == "blocks" else task.n_replicates
@@ -229,6 +251,17 @@ def _of_refits(task: Task, data: Opened, level: float) -> Intervals:
         n = n_sequences(data.source)
         errors = [_binomial(each, n) if each.learned.name == "startprob_" else each for each in errors]
     quantile = float(t.ppf((1 + level) / 2, min(len(found), units.n) - 1))
+    moved = about_maximum(task.model, errors, units, task.rng) if centred and data.fits else None
+    name = "replicates" if moved is None else "replicates about the maximum"
+    return _result(task, moved or errors, quantile, level, name, task.replication(data), len(found))
+
+
+def _of_weighted(task: Task, data: Opened, models: WeightedFits, level: float) -> Intervals:
+    """From replicates that sums of blocks of rows are enough for."""
+    found = collected(Matcher(task.model, task.arrays), iter(models), task.n_replicates, task.progress)
+    trials = partial(default_trials, totals=models.totals)
+    errors = replicate_errors(task.model, task.arrays, found, trials, _drawn(WEIGHTED_BLOCKS))
+    quantile = float(t.ppf((1 + level) / 2, min(len(found), WEIGHTED_BLOCKS) - 1))
     return _result(task, errors, quantile, level, "replicates", task.replication(data), len(found))
 
 

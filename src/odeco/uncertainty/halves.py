@@ -13,7 +13,7 @@ from odeco.exceptions import MomentError, MomentWarning
 from odeco.fitting.choice.choose import parts_judged
 from odeco.sources.halves import halves_of
 from odeco.uncertainty.opened import Opened
-from odeco.uncertainty.replication import SHOWN, SPLITS, agreement, claims
+from odeco.uncertainty.replication import SHOWN, SPLITS, agreement_of, claims
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,9 @@ def replication_of_source(data: Opened, rng: np.random.Generator) -> Floats:
         halves = halves_of(data.source, int(rng.integers(2**31)), n_parts, small=small)
         for half in halves or ():
             fitted = _fitted(data.model, half, rng)
-            agreements.append(np.zeros(own.shape[1]) if fitted is None else agreement(own, claims(fitted, shown)))
+            agreements.append(
+                np.zeros(own.shape[1]) if fitted is None else agreement_of(data.model, own, fitted, shown)
+            )
     return np.asarray(np.mean(agreements, axis=0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from odeco.fitting.free import Entry, Free
 from odeco.moments.passes import fill
 from odeco.uncertainty.bounds import Errors
+from odeco.uncertainty.mixture_scores import MixtureTold
 from odeco.uncertainty.parameters import Learned
-from odeco.uncertainty.scores import ChainTold, Information, MixtureTold, Told
+from odeco.uncertainty.scores import ChainTold, Information, Told
 
 Floats = NDArray[np.float64]
 
@@ -33,11 +35,11 @@ def likelihood_errors(model: Any, arrays: list[Learned], source: Any, method: st
     """Errors of all arrays, and how they were found: one pass over the rows, wherever they are."""
     told = fill(_empty(model, source), source)
     information = told.information()
-    kept = _determined(information)
+    kept = determined(information.coordinates, np.diagonal(information.outer))
     covariance, inverse, name = _covariance(information, kept, method)
     left = np.zeros(len(kept)) if information.score is None else inverse @ information.score[kept]
     found = []
-    slopes = _slopes(model, arrays, [information.coordinates[c] for c in kept])
+    slopes = slopes_of(model, arrays, [information.coordinates[c] for c in kept])
     for learned, slope in zip(arrays, slopes, strict=True):
         values = learned.of(model)
         variances = np.einsum("ap,pq,aq->a", slope, covariance, slope)
@@ -64,12 +66,11 @@ def default_trials(learned: Learned, values: Floats, totals: Floats) -> Floats:
     )
 
 
-def _determined(information: Information) -> list[int]:
+def determined(coordinates: Sequence[tuple[Entry, int | None]], told: Floats) -> list[int]:
     """Coordinates that are free: not the largest entry of a simplex, nor what is at a bound."""
-    told = np.diagonal(information.outer)
     return [
         c
-        for c, (entry, component) in enumerate(information.coordinates)
+        for c, (entry, component) in enumerate(coordinates)
         if not _follows(entry, component) and (entry.free.kind in ("real", "covariance") or told[c] > _TOLD)
     ]
 
@@ -91,18 +92,18 @@ def _covariance(information: Information, kept: list[int], method: str) -> tuple
     """Of the coordinates that are free, the inverse information, and how the covariance was found."""
     outer = information.outer[np.ix_(kept, kept)]
     if information.observed is None or not kept:
-        return _inverse(outer), _inverse(outer), "outer products"
+        return inverse_of(outer), inverse_of(outer), "outer products"
     observed = information.observed[np.ix_(kept, kept)]
     scale = 1 / np.sqrt(np.maximum(np.diagonal(outer), 1e-300))
     if np.linalg.eigvalsh(observed * np.outer(scale, scale))[0] <= 1e-8:  # no maximum in all directions
-        return _inverse(outer), _inverse(outer), "outer products"
-    inverse = _inverse(observed)
+        return inverse_of(outer), inverse_of(outer), "outer products"
+    inverse = inverse_of(observed)
     if method == "information":
         return inverse, inverse, "information"
     return inverse @ outer @ inverse, inverse, "sandwich"
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse_of(matrix: Floats) -> Floats:
     """The inverse, of numbers of whatever units; directions of which nothing is known are left out."""
     if not matrix.size:
         return matrix
@@ -111,7 +112,7 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray(inverse * np.outer(scale, scale))
 
 
-def _slopes(model: Any, arrays: list[Learned], coordinates: list[tuple[Entry, int | None]]) -> list[Floats]:
+def slopes_of(model: Any, arrays: list[Learned], coordinates: list[tuple[Entry, int | None]]) -> list[Floats]:
     """Derivatives (numbers, coordinates) of every array."""
     columns: list[list[Floats]] = [[] for _ in arrays]
     for entry, component in coordinates:

@@ -153,6 +153,12 @@ def lots_of(batch: Any, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, len(batch), zlib.crc32(pickle.dumps(first))])
 
 
+def blocks_by_lot(batch: Any, n: int, n_blocks: int, seed: int) -> NDArray[np.intp]:
+    """The block of each of the n units of a batch; those of one batch are shared out evenly."""
+    rng = lots_of(batch, seed) if n else np.random.default_rng(seed)
+    return np.asarray((rng.permutation(n) + rng.integers(n_blocks)) % n_blocks)
+
+
 def open_again(card: Card, model: Any, X: Any, lengths: Any, weights: ArrayLike | None) -> Opened:
     """Data of the form that a model was fitted to."""
     if isinstance(X, Checkpointed):

@@ -1,7 +1,9 @@
 """Whether components come back: each half of the data fitted by itself, and compared with the fit.
 
-Components are compared by what they claim: the shares of all units that a fit gives them (or, of signals, the
-sources). Of sums alone, where there are no units, by their parameters.
+Components are compared by what they claim: the shares of all units that a fit gives them, of which those that both
+claim count beside what each does. So a component that takes a part of another's does not count as that one. Of
+signals the sources are compared, and how far their kurtosis stands out: of directions of noise any agree to some
+degree. Of sums alone, where there are no units, parameters are compared.
 """
 
 from __future__ import annotations
@@ -34,8 +36,15 @@ def replication_of_rows(model: Any, units: Units, rng: np.random.Generator) -> F
         order = rng.permutation(units.n)
         for half in (order[: units.n // 2], order[units.n // 2 :]):
             fitted = _fitted(model, units, np.sort(half), rng)
-            agreements.append(np.zeros(own.shape[1]) if fitted is None else agreement(own, claims(fitted, shown)))
+            agreements.append(np.zeros(own.shape[1]) if fitted is None else agreement_of(model, own, fitted, shown))
     return np.asarray(np.mean(agreements, axis=0))
+
+
+def agreement_of(model: Any, own: Floats, fitted: Any, shown: Any) -> Floats:
+    found = claims(fitted, shown)
+    if (own >= 0).all() and (found >= 0).all():
+        return agreement(own, found)
+    return source_agreement(own, found, model._evidence(), fitted._evidence())
 
 
 def claims(model: Any, X: Any) -> Floats:
@@ -47,15 +56,33 @@ def claims(model: Any, X: Any) -> Floats:
 
 
 def agreement(first: Floats, second: Floats) -> Floats:
-    """Cosines (k,) of the columns of `first` with their counterparts, one to one, in `second`."""
+    """What each column of `first` and its counterpart, one to one, in `second` both claim, beside their mean (k,)."""
+    from scipy.spatial.distance import cdist  # slow to import
+
+    totals = first.sum(axis=0)[:, None] + second.sum(axis=0)
+    return _paired(1 - cdist(first.T, second.T, "cityblock") / np.maximum(totals, 1e-300))[0]
+
+
+def source_agreement(first: Floats, second: Floats, own: Floats | None, other: Floats | None) -> Floats:
+    """Correlations (k,) of sources with their counterparts, times what of their evidence both have, 1 at most."""
+    units = [each - each.mean(axis=0) for each in (first, second)]
+    units = [each / np.maximum(np.linalg.norm(each, axis=0), 1e-300) for each in units]
+    found, partners = _paired(np.abs(units[0].T @ units[1]))
+    if own is None or other is None:
+        return found
+    matched = np.where(partners >= 0, other[partners], 0.0)
+    both = np.minimum(np.abs(own), np.abs(matched)) * (own * matched > 0)
+    return np.asarray(found * np.minimum(both, 1.0))
+
+
+def _paired(alike: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """The likeness (k,) of each row's counterpart, and which column that is; -1 for none."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
-    lengths = [np.maximum(np.linalg.norm(each, axis=0), 1e-300) for each in (first, second)]
-    cosines = np.abs((first / lengths[0]).T @ (second / lengths[1]))
-    rows, columns = linear_sum_assignment(-cosines)
-    found = np.zeros(first.shape[1])
-    found[rows] = cosines[rows, columns]
-    return np.minimum(found, 1.0)
+    rows, columns = linear_sum_assignment(-alike)
+    found, partners = np.zeros(len(alike)), np.full(len(alike), -1, dtype=np.intp)
+    found[rows], partners[rows] = alike[rows, columns], columns
+    return np.clip(found, 0.0, 1.0), partners
 
 
 def _fitted(model: Any, units: Units, half: NDArray[np.intp], rng: np.random.Generator) -> Any:
@@ -91,8 +118,8 @@ def _nearness(own: Floats, found: Any, up_to_sign: bool) -> Floats:
 
     matched = match_components(found, own, up_to_sign=up_to_sign)
     if own.shape[1] == 1:
-        apart = np.linalg.norm(own, axis=0) ** 2
+        apart = np.linalg.norm(own, axis=0)
     else:
-        gaps = np.linalg.norm(own[:, :, None] - own[:, None], axis=0) ** 2
+        gaps = np.linalg.norm(own[:, :, None] - own[:, None], axis=0)
         apart = np.min(gaps + np.where(np.eye(own.shape[1]) > 0, np.inf, 0.0), axis=1)
-    return np.asarray(np.clip(1 - matched.errors**2 / np.maximum(apart, 1e-300), 0.0, 1.0))
+    return np.asarray(np.clip(1 - matched.errors / np.maximum(apart, 1e-300), 0.0, 1.0))

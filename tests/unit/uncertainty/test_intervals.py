@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -21,10 +22,10 @@ from odeco.uncertainty import class_table, read_intervals, write_intervals
 from odeco.uncertainty.bounds import Errors, bounded
 from odeco.uncertainty.parameters import Learned
 from odeco.uncertainty.replicates import times_sums
-from odeco.uncertainty.replication import agreement
+from odeco.uncertainty.replication import agreement, source_agreement
 from tests.fitted_models import FITTED, fitted_model
 
-METHODS = {"lda": "replicates", "ica": "replicates"}
+METHODS = {"lda": "sampled likelihood", "ica": "replicates"}
 
 
 def data_of(name):
@@ -68,6 +69,20 @@ def test_replicates_and_the_sandwich_agree(name):
             b / a for a, b in zip(*(arrays(each.standard_error[attribute]) for each in (first, second)), strict=True)
         ]
         assert 0.75 < np.median(np.concatenate([ratio.ravel() for ratio in ratios])) < 1.35, attribute
+
+
+def test_topics_of_few_documents_have_the_spread_of_replicates_about_the_maximum():
+    """Intervals of a fit that was moved go to where draws lead, and hold the fit as well."""
+    model, X, _ = data_of("lda")
+    moved = copy(model)
+    moved.alpha_ = 0.5 * model.alpha_
+    moved.alpha0_ = float(moved.alpha_.sum())
+    found = odeco.intervals(moved, X[:200], n_replicates=10, replication=False, random_state=0)
+    assert found.method == "replicates about the maximum"
+    plain = odeco.intervals(moved, X[:200], method="replicates", n_replicates=10, replication=False, random_state=0)
+    assert plain.method == "replicates"
+    assert found.high["alpha0_"] > model.alpha0_ > plain.high["alpha0_"]
+    assert found.low["alpha0_"] <= moved.alpha0_
 
 
 def test_shares_and_positive_numbers_stay_within_their_bounds():
@@ -183,6 +198,22 @@ def test_agreement_is_that_of_counterparts():
     shares = np.eye(3)[np.random.default_rng(0).integers(3, size=50)]
     np.testing.assert_allclose(agreement(shares, shares[:, [2, 0, 1]]), 1.0, rtol=1e-12)
     assert agreement(shares, shares[:, :2])[2] == 0.0
+
+
+def test_a_part_of_a_component_is_not_the_component():
+    """Both claim ten units, and 25 each on average."""
+    whole = np.repeat([1.0, 0.0], 40)[:, None]
+    part = np.repeat([1.0, 0.0], [10, 70])[:, None]
+    np.testing.assert_allclose(agreement(whole, part), 0.4, rtol=1e-12)
+
+
+def test_sources_agree_as_far_as_they_stand_out_from_noise():
+    sources = np.random.default_rng(0).laplace(size=(50, 3))
+    turned = -sources[:, [1, 2, 0]]
+    found = source_agreement(sources, turned, np.array([5.0, -3.0, 0.5]), np.array([-2.0, -0.7, 4.0]))
+    np.testing.assert_allclose(found, [1.0, 1.0, 0.0], rtol=1e-12)  # the last has another sign
+    weak = source_agreement(sources, turned, np.array([5.0, -3.0, -0.5]), np.array([-2.0, -0.7, 0.4]))
+    np.testing.assert_allclose(weak, [0.4, 1.0, 0.5], rtol=1e-12)
 
 
 # Tables and files.

@@ -9,8 +9,9 @@ import odeco
 from odeco.fitting.free import Free, entries_of
 from odeco.moments.passes import fill
 from odeco.sources.dense import DenseBatch
-from odeco.uncertainty.likelihood import _inverse
-from odeco.uncertainty.scores import MixtureTold, unit_information
+from odeco.uncertainty.likelihood import inverse_of
+from odeco.uncertainty.mixture_scores import MixtureTold
+from odeco.uncertainty.scores import unit_information
 from tests.fitted_models import fitted_model
 
 # Second differences are known to their step, 1e-4, and to rounding over its square.
@@ -150,4 +151,4 @@ def test_units_of_any_kind():
 
 def test_directions_of_which_nothing_is_known_are_left_out():
     matrix = np.diag([4.0, 1e-30])
-    assert _inverse(matrix)[0, 0] == pytest.approx(0.25)
+    assert inverse_of(matrix)[0, 0] == pytest.approx(0.25)

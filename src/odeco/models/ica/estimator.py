@@ -279,6 +279,15 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.n_iter_ = solution.refined.n_iter
         return _diagnose(problem, solution)
 
+    def _coded(self) -> Self:
+        coded = super()._coded()
+        coded.diagnostics_ = self.diagnostics_  # has the floor of the evidence
+        return coded
+
+    def _evidence(self) -> Floats:
+        """Kurtosis beside what no direction of Gaussian data exceeds."""
+        return np.asarray(self.kurtosis_ / self.diagnostics_.details["kurtosis_floor"])
+
     def _noise_covariance(self, problem: Problem, solution: Solution) -> Floats:
         if solution.whitening.noise_model == "isotropic":
             # What fills up the number of sources is noise, and counted once.

@@ -15,13 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from odeco._random import RandomState
 from odeco.completion import completed_documents, completion, infer_proportions
 from odeco.fitting.choice.judging import Judged
-from odeco.fitting.free import POSITIVE
+from odeco.fitting.free import POSITIVE, Free
 from odeco.models.lazy import by_rows
 from odeco.models.topics.estimator import TopicEstimator
 from odeco.models.topics.moments import WordMoments
 from odeco.models.topics.policy import POLICY
 from odeco.models.topics.theorem import TopicEstimate, search_alpha0, topics_at
 from odeco.refinement.lda import LDARefinement, refine_lda
+from odeco.refinement.lda_likelihood import (
+    MOST_WORDS,
+    SampledLikelihood,
+    document_scores,
+    likelihood_maximum,
+    score_products,
+)
 from odeco.sources import Batch, Source, as_source
 from odeco.sources.arrays import ArraySource
 
@@ -172,6 +179,23 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
 
     def _ranges(self) -> dict[str, Any]:
         return {"alpha0_": POSITIVE}
+
+    def _moved(self, values: Mapping[str, Any]) -> Self:
+        moved = super()._moved(values)
+        moved.alpha0_ = float(np.sum(moved.alpha_))
+        return moved
+
+    def _sampled_parameters(self) -> list[Free] | None:
+        return [Free("alpha_", "positive", self.alpha_), Free("components_", "simplex", self.components_)]
+
+    def _sampled(self, X: Any, rng: np.random.Generator) -> SampledLikelihood | None:
+        """The model at the maximum of the likelihood near the fit, and what documents know of it; None of too many."""
+        counts = self._counts(X).counts
+        if counts.sum() > MOST_WORDS:
+            return None
+        best, draws = likelihood_maximum(counts, self.components_, self.alpha_, self.eta_, rng)
+        moved = self._moved({"components_": best.topics, "alpha_": best.alpha})
+        return SampledLikelihood(moved, best.words, lambda: score_products(*document_scores(draws, best, rng)))
 
     def _climbed(self, X: Any, given: Mapping[str, Any], rng: Any) -> Self | None:
         refined = self._swept(as_source(X, **given), self.components_, self.alpha_, rng)

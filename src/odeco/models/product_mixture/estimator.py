@@ -350,7 +350,9 @@ class ProductMixture(MixtureEstimator):
         ]
 
     def _moved(self, values: Mapping[str, Any]) -> Self:
-        moved, families, table = copy(self), self._families, self._table.copy()
+        moved, families = copy(self), self._families
+        # Several versions of the components may stand side by side.
+        table = np.tile(self._table, (np.size(values.get("weights_", self.weights_)) // self.weights_.size, 1))
         spans = dict(zip(("bernoulli", "", "counts", "numbers", "squares"), families.spans, strict=True))
         for name, value in values.items():
             if name == "weights_":
