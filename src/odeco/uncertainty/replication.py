@@ -41,6 +41,7 @@ def replication_of_rows(model: Any, units: Units, rng: np.random.Generator) -> F
 
 
 def agreement_of(model: Any, own: Floats, fitted: Any, shown: Any) -> Floats:
+    """How much each component, claiming `own` of the units shown, agrees with its counterpart in another fit."""
     found = claims(fitted, shown)
     if (own >= 0).all() and (found >= 0).all():
         return agreement(own, found)
