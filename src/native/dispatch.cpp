@@ -69,6 +69,7 @@ template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32);
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }
 const ChainKernels& chains() { return ODECO_CHOOSE(chains); }
+const ShortChainKernels& short_chains() { return ODECO_CHOOSE(short_chains); }
 const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }

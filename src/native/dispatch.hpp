@@ -13,6 +13,7 @@ template <class Real> const PosteriorKernels<Real>& posteriors();
 template <class Real> const ScoreKernels<Real>& scores();
 const ScoringKernels& scoring();
 const ChainKernels& chains();
+const ShortChainKernels& short_chains();
 const ViterbiKernels& viterbi();
 const GaussianKernels& gaussian();
 const SplineKernels& splines();

@@ -87,6 +87,40 @@ struct ChainKernels {
     void (*retreat)(const Steps&, Rows<const double> transmat, double* message);
 };
 
+// What the M step needs, added up: by distinct observation (m, k), of first steps (k,), and transitions (k, k).
+struct ChainSums {
+    Rows<double> row_sums;
+    double *start_sums, *transitions;
+};
+
+// Pseudo-counts of first states and of transitions.
+struct Smoothing {
+    double start, transitions;
+};
+
+// A climb ends after so many gains in a row below `tol`.
+struct Rule {
+    double tol;
+    Index patience;
+};
+
+struct ShortClimb {
+    Index k;
+    Smoothing smoothing;
+    double total;  // what log-likelihoods are divided by
+    Rule rule;
+};
+
+// Of `Steps` without likelihoods the climbs make their own.
+struct ShortChainKernels {
+    double (*expect_short)(const Steps&, Span<const double> scales, Rows<const double> transmat, const double* start,
+                           const ChainSums&);
+    Index (*climb_symbols)(const Steps&, const ShortClimb&, Index n_symbols, double smoothing, double* state,
+                           Span<double> seen);
+    Index (*climb_counts)(const Steps&, const ShortClimb&, Rows<const double> values, const double* base, double floor,
+                          double* state, Span<double> seen);
+};
+
 // The end of a path, and its log probability.
 struct Traced {
     Index state;
@@ -167,6 +201,7 @@ struct SequenceKernels {
     extern const Cvb0Kernels<double> cvb64;                                                                              \
     extern const ScoringKernels scoring;                                                                                 \
     extern const ChainKernels chains;                                                                                    \
+    extern const ShortChainKernels short_chains;                                                                         \
     extern const ViterbiKernels viterbi;                                                                                 \
     extern const GaussianKernels gaussian;                                                                               \
     extern const MixtureKernels<float> mixture32;                                                                        \

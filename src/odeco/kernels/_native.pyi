@@ -153,6 +153,37 @@ def advance(rows: Doubles, index: Int32s, first: Flags, transmat: Doubles, start
 def retreat(rows: Doubles, index: Int32s, first: Flags, transmat: Doubles, message: Doubles, /) -> None:
     """Carry one backward message (k,) from the last given step to the one before the first; it sums to 1."""
 
+# The same on short data, from one step to the next; the first step begins a sequence.
+
+def expect_short(
+    rows: Doubles, scales: Doubles, index: Int32s, first: Flags, weights: Doubles, transmat: Doubles, start: Doubles,
+    row_sums: Doubles, start_sums: Doubles, transitions: Doubles, /,
+) -> float:  # fmt: skip
+    """The log-likelihood; ``row_sums`` (m, k) get the posteriors by row, ``start_sums`` (k,) those of first steps.
+
+    ``transitions`` (k, k) get the expected ones; ``transmat`` is (k, k). Empty ``scales`` are 0, empty ``weights`` 1.
+    """
+
+def climb_symbols(
+    index: Int32s, first: Flags, weights: Doubles, k: int, n_symbols: int, start: float, transitions: float,
+    emissions: float, total: float, tol: float, patience: int, state: Doubles, seen: Doubles, /,
+) -> int:  # fmt: skip
+    """Accelerated Baum-Welch for symbols, ``n_symbols`` where one is missing; returns how many passes it took.
+
+    ``state`` holds start (k,), transitions (k, k) and emissions (k, n_symbols), and becomes the best one seen.
+    ``start``, ``transitions`` and ``emissions`` are their pseudo-counts. ``seen`` (most passes,) gets the objective,
+    divided by ``total``, before each pass that was kept, NaN for one that was not.
+    """
+
+def climb_counts(
+    index: Int32s, first: Flags, weights: Doubles, k: int, values: Doubles, base: Doubles, start: float,
+    transitions: float, floor: float, total: float, tol: float, patience: int, state: Doubles, seen: Doubles, /,
+) -> int:  # fmt: skip
+    """The same for counts ``values`` (m, d), NaN where one is missing: ``state`` has rates (k, d), at least ``floor``.
+
+    ``base`` (m,) is the part of their log densities that no rate enters.
+    """
+
 def best_paths(
     log_rows: Doubles, index: Int32s, first: Flags, log_transmat: Doubles, log_start: Doubles, scores: Doubles,
     origins: NDArray[np.uint8 | np.int32], /,
