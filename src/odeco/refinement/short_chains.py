@@ -65,12 +65,12 @@ class ShortRecursions(ForwardBackward):
         state = np.concatenate([parameters.startprob, parameters.transmat.ravel(), given.ravel()])
         seen = np.empty(rule.max_iter)
         n_iter = climb(state, seen)
-        start, moves, learned = np.split(state, [k, k + k * k])
-        found = HMMParameters(start, moves.reshape(k, k), replace(emission, **{name: learned.reshape(given.shape)}))
+        moves, learned = state[k : k + k * k].reshape(k, k), state[k + k * k :].reshape(given.shape)
+        found = HMMParameters(state[:k], moves, replace(emission, **{name: learned}))
         return retold(found, seen[:n_iter], rule)
 
     def _prepared(
-        self, emission: Any, smoothing: tuple[float, float], ending: tuple[float, float, int]
+        self, emission: Any, smoothing: tuple[float, float], ending: tuple[Any, ...]
     ) -> tuple[str, Climb] | None:
         """The name of the family's parameters, and the loop that has it, where there is one."""
         from odeco.kernels.short_chains import climb_counts, climb_symbols
