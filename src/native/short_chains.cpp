@@ -27,21 +27,26 @@ ODECO_INLINE void combine(const double* matrix, const double* weights, Index k, 
     }
 }
 
-// The smallest and largest total of a message that is left as it is: one step more is still a normal number.
-constexpr double SMALL_TOTAL = 1e-20, LARGE_TOTAL = 1e20;
+// Totals of messages that are left as they are: one step more is still a normal number.
+constexpr double SMALL_TOTAL = 1e-10, LARGE_TOTAL = 1e10;
+
+ODECO_INLINE bool in_range(double whole) { return whole > SMALL_TOTAL && whole < LARGE_TOTAL; }
 
 // Room for likelihoods, messages and sums, used from one pass to the next. Rows are padded to whole registers by zeros.
+//
+// Messages of both directions come out of one loop: each step waits for the one before, and two chains of them take as
+// long as one. They are left as they are while they stay in the range of numbers, so that none waits for a division.
 struct Recursion {
     const Steps& steps;
     const Index n, m, k, count, padded;
     Scratch<double> likelihoods, row_sums, start_sums;  // (m, padded), (m, padded), (padded,)
-    Scratch<double> alphas, inverses, norms, transmat, transposed, first, message, counted, pairs;
+    Scratch<double> alphas, betas, products, shrunk, transmat, transposed, first, pairs;
 
     Recursion(const Steps& steps_, Index m_, Index k_)
         : steps(steps_), n(steps_.index.size), m(m_), k(k_), count(RowShape<double>(k_).count),
           padded(count * WIDTH<double>), likelihoods(m * padded), row_sums(m * padded), start_sums(padded),
-          alphas(n * padded), inverses(n), norms(n), transmat(k * padded), transposed(k * padded), first(padded),
-          message(padded), counted(padded), pairs(k * padded) {}
+          alphas(n * padded), betas(n * padded), products(n * padded), shrunk(n), transmat(k * padded), transposed(k * padded), first(padded),
+          pairs(k * padded) {}
 
     ODECO_INLINE double weight(Index t) const { return steps.weights.size > 0 ? steps.weights[t] : 1.0; }
     ODECO_INLINE double* row(double* of, Index t) const { return of + steps.index[t] * padded; }
@@ -52,12 +57,18 @@ struct Recursion {
             for (Index j = 0; j < k; ++j) transmat[i * padded + j] = transposed[j * padded + i] = moves[i * k + j];
         for (Index j = 0; j < k; ++j) first[j] = start[j];
         for (Index i = 0; i < m * padded; ++i) row_sums[i] = 0;
-        for (Index i = 0; i < k * padded; ++i) pairs[i] = 0;
         for (Index j = 0; j < padded; ++j) start_sums[j] = 0;
         double value = 0;
         with_registers(count, [&](auto registers) __attribute__((always_inline)) {
-            value = forward<registers.value>();
-            backward<registers.value>();
+            for (Index t = 0; t < n; ++t) {
+                value += forward<registers.value>(t);
+                backward<registers.value>(n - 1 - t);
+            }
+            for (Index t = 0; t < n; ++t) collect<registers.value>(t);
+            Index i = 0;
+            for (; i + 3 < k; i += 4) add_pairs<registers.value, 4>(i);
+            for (; i + 1 < k; i += 2) add_pairs<registers.value, 2>(i);
+            if (i < k) add_pairs<registers.value, 1>(i);
         });
         for (Index t = 0; scales.size > 0 && t < n; ++t) value += scales[steps.index[t]] * weight(t);
         for (Index i = 0; i < k; ++i)
@@ -65,74 +76,85 @@ struct Recursion {
         return value;
     }
 
-    // Messages are left as they come out as long as they stay in the range of numbers: no step waits for a division.
-    template <int N> ODECO_INLINE double forward() {
+    // The message of step t, and the part of the log-likelihood that is taken out of it.
+    template <int N> ODECO_INLINE double forward(Index t) {
         const Index registers = N ? N : count;
-        double sum = 0, before = 1;
-        for (Index t = 0; t < n; ++t) {
-            double* now = alphas + t * padded;
-            const double *likelihood = row(likelihoods, t), *from = now;
-            if (steps.first[t]) {
-                from = first;
-                before = 1;
-            } else {
-                combine<N>(transmat, now - padded, k, registers, now);
-            }
-            Vec<double> parts{};
-            for (Index r = 0; r < registers; ++r) {
-                const Vec<double> value = load(from + r * WIDTH<double>) * load(likelihood + r * WIDTH<double>);
-                store(now + r * WIDTH<double>, value);
-                parts += value;
-            }
-            const double whole = total<double>(parts);
-            norms[t] = before / whole;
-            inverses[t] = 1 / whole;
-            before = whole;
-            const bool last = t + 1 == n || steps.first[t + 1];
-            if (last || !(whole > SMALL_TOTAL && whole < LARGE_TOTAL)) {
-                // What does not count may be impossible: 0 times -inf is no number.
-                if (weight(t) > 0) sum += log(whole) * weight(t);
-                rescale(t);
-                before = 1;
-            }
+        double* now = alphas + t * padded;
+        const double *likelihood = row(likelihoods, t), *from = now;
+        if (steps.first[t]) from = first;
+        else combine<N>(transmat, now - padded, k, registers, now);
+        Vec<double> parts{};
+        for (Index r = 0; r < registers; ++r) {
+            const Vec<double> value = load(from + r * WIDTH<double>) * load(likelihood + r * WIDTH<double>);
+            store(now + r * WIDTH<double>, value);
+            parts += value;
         }
-        return sum;
+        const double whole = total<double>(parts);
+        const bool last = t + 1 == n || steps.first[t + 1];
+        shrunk[t] = 1;
+        return last || !in_range(whole) ? shrink(t, whole) : 0;
     }
 
     // A message that sums to 1; where nothing can have produced the observation, as if nothing were known.
-    void rescale(Index t) {
+    double shrink(Index t, double whole) {
         double* now = alphas + t * padded;
-        const bool possible = inverses[t] > 0 && inverses[t] < HUGE_VAL;
-        for (Index j = 0; j < k; ++j) now[j] = possible ? now[j] * inverses[t] : 1.0 / double(k);
-        if (!possible) norms[t] = 1;
-        inverses[t] = 1;
+        const bool possible = whole > 0;
+        for (Index j = 0; j < k; ++j) now[j] = possible ? now[j] / whole : 1.0 / double(k);
+        shrunk[t] = possible ? whole : 0;
+        // What does not count may be impossible: 0 times -inf is no number.
+        return weight(t) > 0 ? log(whole) * weight(t) : 0;
     }
 
-    template <int N> ODECO_INLINE void backward() {
+    // The message of step t, which sums to any number, and its products with likelihoods, which the step before needs.
+    template <int N> ODECO_INLINE void backward(Index t) {
         const Index registers = N ? N : count;
-        for (Index j = 0; j < k; ++j) message[j] = 1;
-        for (Index t = n - 1; t >= 0; --t) {
-            const double *now = alphas + t * padded, *likelihood = row(likelihoods, t);
-            const double weighed = weight(t), share = inverses[t] * weighed, norm = norms[t];
-            double* sums = row(row_sums, t);
-            for (Index r = 0; r < registers; ++r) {
-                const Index at = r * WIDTH<double>;
-                const Vec<double> later = load(message + at), posterior = load(now + at) * share * later;
-                store(sums + at, load(sums + at) + posterior);
-                store(counted + at, load(likelihood + at) * norm * later);
-                if (steps.first[t]) store(start_sums + at, load(start_sums + at) + posterior);
+        double *now = betas + t * padded, *with = products + t * padded;
+        const double* likelihood = row(likelihoods, t);
+        if (t + 1 == n || steps.first[t + 1])
+            for (Index j = 0; j < k; ++j) now[j] = 1;
+        else combine<N>(transposed, with + padded, k, registers, now);
+        Vec<double> parts{};
+        for (Index r = 0; r < registers; ++r) {
+            const Vec<double> value = load(now + r * WIDTH<double>);
+            store(with + r * WIDTH<double>, value * load(likelihood + r * WIDTH<double>));
+            parts += value;
+        }
+        const double whole = total<double>(parts);
+        if (!in_range(whole) && whole > 0)
+            for (Index j = 0; j < k; ++j) {
+                now[j] /= whole;
+                with[j] /= whole;
             }
-            if (steps.first[t]) {
-                for (Index j = 0; j < k; ++j) message[j] = 1;
-                continue;
+    }
+
+    // Adds the posteriors of step t, and scales its products for the sums of transitions: none lead to a first step.
+    template <int N> ODECO_INLINE void collect(Index t) {
+        const Index registers = N ? N : count;
+        const double *now = alphas + t * padded, *later = betas + t * padded;
+        double *sums = row(row_sums, t), *with = products + t * padded;
+        Vec<double> parts{};
+        for (Index r = 0; r < registers; ++r) parts += load(now + r * WIDTH<double>) * load(later + r * WIDTH<double>);
+        const double whole = total<double>(parts), share = whole > 0 ? weight(t) / whole : 0;
+        const double factor = shrunk[t] > 0 && !steps.first[t] ? share / shrunk[t] : 0;
+        for (Index r = 0; r < registers; ++r) {
+            const Index at = r * WIDTH<double>;
+            const Vec<double> posterior = load(now + at) * load(later + at) * share;
+            store(sums + at, load(sums + at) + posterior);
+            store(with + at, load(with + at) * factor);
+            if (steps.first[t]) store(start_sums + at, load(start_sums + at) + posterior);
+        }
+    }
+
+    // Transitions from R states from i on.
+    template <int N, int R> ODECO_INLINE void add_pairs(Index i) {
+        const Index registers = N ? N : count;
+        for (Index r = 0; r < registers; ++r) {
+            Vec<double> sums[R]{};
+            for (Index t = 1; t < n; ++t) {
+                const Vec<double> right = load(products + t * padded + r * WIDTH<double>);
+                for (int q = 0; q < R; ++q) sums[q] += alphas[(t - 1) * padded + i + q] * right;
             }
-            combine<N>(transposed, counted, k, registers, message);
-            const double *earlier = now - padded, factor = inverses[t - 1] * weighed;
-            for (Index i = 0; i < k; ++i)
-                for (Index r = 0; r < registers; ++r) {
-                    double* to = pairs + i * padded + r * WIDTH<double>;
-                    store(to, load(to) + (earlier[i] * factor) * load(counted + r * WIDTH<double>));
-                }
+            for (int q = 0; q < R; ++q) store(pairs + (i + q) * padded + r * WIDTH<double>, sums[q]);
         }
     }
 };
