@@ -72,6 +72,7 @@ const ChainKernels& chains() { return ODECO_CHOOSE(chains); }
 const ShortChainKernels& short_chains() { return ODECO_CHOOSE(short_chains); }
 const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
+const TableKernels& tables() { return ODECO_CHOOSE(tables); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
 const SequenceKernels& sequences() { return ODECO_CHOOSE(sequences); }
 

@@ -16,6 +16,7 @@ const ChainKernels& chains();
 const ShortChainKernels& short_chains();
 const ViterbiKernels& viterbi();
 const GaussianKernels& gaussian();
+const TableKernels& tables();
 const SplineKernels& splines();
 const SequenceKernels& sequences();
 

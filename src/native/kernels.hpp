@@ -166,6 +166,37 @@ template <class Real> struct PosteriorKernels {
                            const PosteriorSums<Real>&);
 };
 
+// Columns of a table by family: values of Bernoulli columns, indicators, counts, numbers, squares, masks.
+struct TableColumns {
+    Index n_bernoulli, n_poisson, n_gaussian;
+    Span<const std::int64_t> blocks;   // ends of the indicators of each categorical column, from 0 on
+    Span<const std::int32_t> mask_of;  // of each Bernoulli column, count and number: which mask it has, or -1
+};
+
+struct TableData {
+    Rows<const double> features;  // (P, n)
+    Span<const double> weights;   // (n,), or empty
+    const double* overall;        // (P,)
+    double total, prior;
+};
+
+struct TableRule {
+    Index max_iter;
+    double tol;
+    bool accelerate;
+};
+
+struct TableClimbed {
+    Index n_records;
+    bool converged;
+};
+
+struct TableKernels {
+    TableClimbed (*climb_tables)(const TableData&, const TableColumns&, Index n_mixtures, Index k, const TableRule&,
+                                 double* state, double* values, double* likelihoods, Span<double> seen,
+                                 std::int64_t* counts);
+};
+
 // A grid of `n_cells` cells from `low`, `step` apart.
 struct Grid {
     double low, step;
@@ -208,6 +239,7 @@ struct SequenceKernels {
     extern const MixtureKernels<double> mixture64;                                                                       \
     extern const PosteriorKernels<float> posteriors32;                                                                   \
     extern const PosteriorKernels<double> posteriors64;                                                                  \
+    extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
     extern const SplineKernels splines;                                                                                  \

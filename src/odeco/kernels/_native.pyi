@@ -278,6 +278,20 @@ def posterior_sums(
     log-likelihoods. `weights` (n,) may be empty, for ones.
     """
 
+def climb_tables(
+    features: Doubles, weights: Doubles, overall: Doubles, total: float, prior: float, n_bernoulli: int, n_poisson: int,
+    n_gaussian: int, blocks: Int64s, mask_of: Int32s, k: int, max_iter: int, tol: float, accelerate: bool,
+    state: Doubles, values: Doubles, likelihoods: Doubles, seen: Doubles, counts: Int64s, /,
+) -> tuple[int, bool]:  # fmt: skip
+    """EM of mixtures of product distributions, SQUAREM where ``accelerate``: how many records, whether converged.
+
+    ``features`` (P, n) are statistics in the order of `odeco.families.tables`, with means ``overall`` (P,); ``blocks``
+    begin with 0 and say where the indicators of each categorical column end, ``mask_of`` which mask each Bernoulli
+    column, count and number has, -1 for none. ``state`` (S, k (1 + Q)) has the weights and parameters of each mixture,
+    and becomes what EM reaches; ``values`` and ``likelihoods`` (S,) are its log posteriors and log-likelihoods, divided
+    by ``total``. ``seen`` and ``counts`` (max_iter + 1,) get the best value, and the steps taken by then.
+    """
+
 def add_counts(
     outputs: Floats, weights: Doubles, halves: NDArray[np.int8], low: float, step: float, counts: Doubles, /
 ) -> None:
