@@ -127,6 +127,7 @@ void bind_chains(nb::module_& module);
 void bind_short_chains(nb::module_& module);
 void bind_samples(nb::module_& module);
 void bind_tables(nb::module_& module);
+void bind_frames(nb::module_& module);
 void bind_text(nb::module_& module);
 
 }  // namespace odeco

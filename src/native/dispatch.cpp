@@ -74,6 +74,7 @@ const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
 const TableKernels& tables() { return ODECO_CHOOSE(tables); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
+const FrameKernels& frames() { return ODECO_CHOOSE(frames); }
 const SequenceKernels& sequences() { return ODECO_CHOOSE(sequences); }
 
 void out_of_memory() { throw std::bad_alloc(); }

@@ -18,6 +18,7 @@ const ViterbiKernels& viterbi();
 const GaussianKernels& gaussian();
 const TableKernels& tables();
 const SplineKernels& splines();
+const FrameKernels& frames();
 const SequenceKernels& sequences();
 
 // "baseline", "x86-64-v3" or "x86-64-v4".

@@ -222,6 +222,27 @@ struct SequenceKernels {
     double (*jacobi_sweep)(double* stack, double* frame, Index n, Index m);
 };
 
+// A symmetric tensor of order 3 or 4 with `size` entries.
+struct SmallTensor {
+    const double* data;
+    Index n, order, size;
+};
+
+struct FrameRule {
+    Index n_iter;
+    double tol, shift;
+};
+
+// No iterations where a matrix was close to singular.
+struct FrameEnd {
+    Index n_iter;
+    double change;
+};
+
+struct FrameKernels {
+    FrameEnd (*iterate_frame)(const SmallTensor&, Index r, const FrameRule&, double* frame, double* values, double* mapped);
+};
+
 #define ODECO_TABLES(ISA)                                                                                                \
     namespace ISA {                                                                                                      \
     extern const SparseKernels<float> sparse32;                                                                          \
@@ -243,6 +264,7 @@ struct SequenceKernels {
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
     extern const SplineKernels splines;                                                                                  \
+    extern const FrameKernels frames;                                                                                    \
     extern const SequenceKernels sequences;                                                                              \
     }
 

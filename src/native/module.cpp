@@ -10,5 +10,6 @@ NB_MODULE(_native, module) {
     odeco::bind_short_chains(module);
     odeco::bind_samples(module);
     odeco::bind_tables(module);
+    odeco::bind_frames(module);
     odeco::bind_text(module);
 }

@@ -308,6 +308,16 @@ def look_up(
 def smoothing_splines(masses: Doubles, right: Doubles, penalties: Doubles, out: Doubles, /) -> None:
     """out[l, i] = (diag(masses[i]) + penalties[l] D'D)^-1 right[i], D the second differences."""
 
+def iterate_frame(
+    tensor: Doubles, order: int, n_iter: int, tol: float, shift: float, frame: Doubles, values: Doubles,
+    mapped: Doubles, /,
+) -> tuple[int, float]:  # fmt: skip
+    """Orthogonal iteration on a small symmetric tensor (n^order,): iterations, and the last change of a column.
+
+    ``frame`` (n, r) becomes the last one; ``values`` (r,) and ``mapped`` (n, r) belong to the one before it. No
+    iterations, and a frame in between, where a matrix was close to singular: the SVD is not here.
+    """
+
 def jacobi_sweep(stack: Doubles, frame: Doubles, /) -> float:
     """One sweep over all pairs (p, q) of symmetric matrices stack[:, :, l], in place; returns the largest |sin|."""
 
