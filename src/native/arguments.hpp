@@ -124,7 +124,10 @@ Csr<Real> csr(const Vector<const std::int64_t>& indptr, const Vector<const std::
 void bind_words(nb::module_& module);
 void bind_documents(nb::module_& module);
 void bind_chains(nb::module_& module);
+void bind_short_chains(nb::module_& module);
 void bind_samples(nb::module_& module);
+void bind_tables(nb::module_& module);
+void bind_frames(nb::module_& module);
 void bind_text(nb::module_& module);
 
 }  // namespace odeco

@@ -69,9 +69,12 @@ template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32);
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }
 const ChainKernels& chains() { return ODECO_CHOOSE(chains); }
+const ShortChainKernels& short_chains() { return ODECO_CHOOSE(short_chains); }
 const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
+const TableKernels& tables() { return ODECO_CHOOSE(tables); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
+const FrameKernels& frames() { return ODECO_CHOOSE(frames); }
 const SequenceKernels& sequences() { return ODECO_CHOOSE(sequences); }
 
 void out_of_memory() { throw std::bad_alloc(); }

@@ -13,9 +13,12 @@ template <class Real> const PosteriorKernels<Real>& posteriors();
 template <class Real> const ScoreKernels<Real>& scores();
 const ScoringKernels& scoring();
 const ChainKernels& chains();
+const ShortChainKernels& short_chains();
 const ViterbiKernels& viterbi();
 const GaussianKernels& gaussian();
+const TableKernels& tables();
 const SplineKernels& splines();
+const FrameKernels& frames();
 const SequenceKernels& sequences();
 
 // "baseline", "x86-64-v3" or "x86-64-v4".

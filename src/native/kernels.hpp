@@ -87,6 +87,40 @@ struct ChainKernels {
     void (*retreat)(const Steps&, Rows<const double> transmat, double* message);
 };
 
+// What the M step needs, added up: by distinct observation (m, k), of first steps (k,), and transitions (k, k).
+struct ChainSums {
+    Rows<double> row_sums;
+    double *start_sums, *transitions;
+};
+
+// Pseudo-counts of first states and of transitions.
+struct Smoothing {
+    double start, transitions;
+};
+
+// A climb ends after so many gains in a row below `tol`.
+struct Rule {
+    double tol;
+    Index patience;
+};
+
+struct ShortClimb {
+    Index k;
+    Smoothing smoothing;
+    double total;  // what log-likelihoods are divided by
+    Rule rule;
+};
+
+// Of `Steps` without likelihoods the climbs make their own.
+struct ShortChainKernels {
+    double (*expect_short)(const Steps&, Span<const double> scales, Rows<const double> transmat, const double* start,
+                           const ChainSums&);
+    Index (*climb_symbols)(const Steps&, const ShortClimb&, Index n_symbols, double smoothing, double* state,
+                           Span<double> seen);
+    Index (*climb_counts)(const Steps&, const ShortClimb&, Rows<const double> values, const double* base, double floor,
+                          double* state, Span<double> seen);
+};
+
 // The end of a path, and its log probability.
 struct Traced {
     Index state;
@@ -132,6 +166,37 @@ template <class Real> struct PosteriorKernels {
                            const PosteriorSums<Real>&);
 };
 
+// Columns of a table by family: values of Bernoulli columns, indicators, counts, numbers, squares, masks.
+struct TableColumns {
+    Index n_bernoulli, n_poisson, n_gaussian;
+    Span<const std::int64_t> blocks;   // ends of the indicators of each categorical column, from 0 on
+    Span<const std::int32_t> mask_of;  // of each Bernoulli column, count and number: which mask it has, or -1
+};
+
+struct TableData {
+    Rows<const double> features;  // (P, n)
+    Span<const double> weights;   // (n,), or empty
+    const double* overall;        // (P,)
+    double total, prior;
+};
+
+struct TableRule {
+    Index max_iter;
+    double tol;
+    bool accelerate;
+};
+
+struct TableClimbed {
+    Index n_records;
+    bool converged;
+};
+
+struct TableKernels {
+    TableClimbed (*climb_tables)(const TableData&, const TableColumns&, Index n_mixtures, Index k, const TableRule&,
+                                 double* state, double* values, double* likelihoods, Span<double> seen,
+                                 std::int64_t* counts);
+};
+
 // A grid of `n_cells` cells from `low`, `step` apart.
 struct Grid {
     double low, step;
@@ -157,6 +222,27 @@ struct SequenceKernels {
     double (*jacobi_sweep)(double* stack, double* frame, Index n, Index m);
 };
 
+// A symmetric tensor of order 3 or 4 with `size` entries.
+struct SmallTensor {
+    const double* data;
+    Index n, order, size;
+};
+
+struct FrameRule {
+    Index n_iter;
+    double tol, shift;
+};
+
+// No iterations where a matrix was close to singular.
+struct FrameEnd {
+    Index n_iter;
+    double change;
+};
+
+struct FrameKernels {
+    FrameEnd (*iterate_frame)(const SmallTensor&, Index r, const FrameRule&, double* frame, double* values, double* mapped);
+};
+
 #define ODECO_TABLES(ISA)                                                                                                \
     namespace ISA {                                                                                                      \
     extern const SparseKernels<float> sparse32;                                                                          \
@@ -167,15 +253,18 @@ struct SequenceKernels {
     extern const Cvb0Kernels<double> cvb64;                                                                              \
     extern const ScoringKernels scoring;                                                                                 \
     extern const ChainKernels chains;                                                                                    \
+    extern const ShortChainKernels short_chains;                                                                         \
     extern const ViterbiKernels viterbi;                                                                                 \
     extern const GaussianKernels gaussian;                                                                               \
     extern const MixtureKernels<float> mixture32;                                                                        \
     extern const MixtureKernels<double> mixture64;                                                                       \
     extern const PosteriorKernels<float> posteriors32;                                                                   \
     extern const PosteriorKernels<double> posteriors64;                                                                  \
+    extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
     extern const SplineKernels splines;                                                                                  \
+    extern const FrameKernels frames;                                                                                    \
     extern const SequenceKernels sequences;                                                                              \
     }
 

@@ -7,6 +7,9 @@ NB_MODULE(_native, module) {
     odeco::bind_words(module);
     odeco::bind_documents(module);
     odeco::bind_chains(module);
+    odeco::bind_short_chains(module);
     odeco::bind_samples(module);
+    odeco::bind_tables(module);
+    odeco::bind_frames(module);
     odeco::bind_text(module);
 }

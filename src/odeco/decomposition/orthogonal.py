@@ -30,6 +30,8 @@ _START_TOLERANCE = 1e-3
 _NEARBY = 0.3
 # Below this dimension single precision saves nothing: calls cost more than flops.
 _SINGLE_DIMENSION = 32
+# Up to here all of it is one compiled loop.
+_COMPILED_DIMENSION = 12
 
 
 def orthogonal_iteration(
@@ -128,8 +130,23 @@ def _iterate(tensor: SymmetricTensor, frame: Floats, n_iter: int, tol: float, sh
         if rough.change <= tol and tol >= _START_TOLERANCE:  # in the tensor's own units again
             return replace(rough, values=tensor.scale * rough.values, mapped=tensor.scale * rough.mapped)
         frame, used = rough.frame, rough.n_iter
-    end = _run(tensor.power_map, frame, max(n_iter - used, 1), tol, shift, single=False)
+    left = max(n_iter - used, 1)
+    end = _run_compiled(tensor, frame, left, tol, shift)
+    if end is None:
+        end = _run(tensor.power_map, frame, left, tol, shift, single=False)
     return replace(end, n_iter=used + end.n_iter)
+
+
+def _run_compiled(tensor: SymmetricTensor, frame: Floats, n_iter: int, tol: float, shift: float) -> _End | None:
+    """`_run` in one call, where calls cost more than flops; None for other tensors, or where it takes an SVD."""
+    if not isinstance(tensor, ExplicitTensor) or tensor.dimension > _COMPILED_DIMENSION:
+        return None
+    from odeco.kernels.frames import iterate_frame
+
+    moved, values, mapped = np.array(frame, dtype=float, order="C"), np.empty(frame.shape[1]), np.empty(frame.shape)
+    flat = np.ascontiguousarray(tensor.array, dtype=float).ravel()
+    used, change = iterate_frame(flat, tensor.order, n_iter, tol, shift, moved, values, mapped)
+    return _End(moved, used, change, values, mapped) if used else None
 
 
 def _run(

@@ -89,6 +89,13 @@ class Families:
         """The first indicator of each categorical column, counted from the first indicator of all."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
 
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the indicators of each categorical column end, from 0 on; which mask each of `numbers` has, or -1."""
+        position = np.searchsorted(self.masked, self.numbers)
+        mask_of = np.where(np.isin(self.numbers, self.masked), position, -1)
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64), mask_of.astype(np.int32)
+
     def free_parameters(self) -> int:
         """Free parameters of one component."""
         numbers = self.gaussian.size + gaussian.DIAGONAL.n_free(1, self.gaussian.size)

@@ -268,7 +268,8 @@ class MomentEstimator(Shown):
         vars(self).pop("n_components_", None)
         self._check_options()
         self._forget_stream()
-        source = self._open(X, **given)
+        with single_threaded_blas():  # threads that a check has woken wait for more, busily, for 10 ms or longer
+            source = self._open(X, **given)
         require_passes(source, 2)
         return self._fit_rows(source, as_generator(self.random_state))
 

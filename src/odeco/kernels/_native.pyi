@@ -153,6 +153,37 @@ def advance(rows: Doubles, index: Int32s, first: Flags, transmat: Doubles, start
 def retreat(rows: Doubles, index: Int32s, first: Flags, transmat: Doubles, message: Doubles, /) -> None:
     """Carry one backward message (k,) from the last given step to the one before the first; it sums to 1."""
 
+# The same on short data, from one step to the next; the first step begins a sequence.
+
+def expect_short(
+    rows: Doubles, scales: Doubles, index: Int32s, first: Flags, weights: Doubles, transmat: Doubles, start: Doubles,
+    row_sums: Doubles, start_sums: Doubles, transitions: Doubles, /,
+) -> float:  # fmt: skip
+    """The log-likelihood; ``row_sums`` (m, k) get the posteriors by row, ``start_sums`` (k,) those of first steps.
+
+    ``transitions`` (k, k) get the expected ones; ``transmat`` is (k, k). Empty ``scales`` are 0, empty ``weights`` 1.
+    """
+
+def climb_symbols(
+    index: Int32s, first: Flags, weights: Doubles, k: int, n_symbols: int, start: float, transitions: float,
+    emissions: float, total: float, tol: float, patience: int, state: Doubles, seen: Doubles, /,
+) -> int:  # fmt: skip
+    """Accelerated Baum-Welch for symbols, ``n_symbols`` where one is missing; returns how many passes it took.
+
+    ``state`` holds start (k,), transitions (k, k) and emissions (k, n_symbols), and becomes the best one seen.
+    ``start``, ``transitions`` and ``emissions`` are their pseudo-counts. ``seen`` (most passes,) gets the objective,
+    divided by ``total``, before each pass that was kept, NaN for one that was not.
+    """
+
+def climb_counts(
+    index: Int32s, first: Flags, weights: Doubles, k: int, values: Doubles, base: Doubles, start: float,
+    transitions: float, floor: float, total: float, tol: float, patience: int, state: Doubles, seen: Doubles, /,
+) -> int:  # fmt: skip
+    """The same for counts ``values`` (m, d), NaN where one is missing: ``state`` has rates (k, d), at least ``floor``.
+
+    ``base`` (m,) is the part of their log densities that no rate enters.
+    """
+
 def best_paths(
     log_rows: Doubles, index: Int32s, first: Flags, log_transmat: Doubles, log_start: Doubles, scores: Doubles,
     origins: NDArray[np.uint8 | np.int32], /,
@@ -247,6 +278,20 @@ def posterior_sums(
     log-likelihoods. `weights` (n,) may be empty, for ones.
     """
 
+def climb_tables(
+    features: Doubles, weights: Doubles, overall: Doubles, total: float, prior: float, n_bernoulli: int, n_poisson: int,
+    n_gaussian: int, blocks: Int64s, mask_of: Int32s, k: int, max_iter: int, tol: float, accelerate: bool,
+    state: Doubles, values: Doubles, likelihoods: Doubles, seen: Doubles, counts: Int64s, /,
+) -> tuple[int, bool]:  # fmt: skip
+    """EM of mixtures of product distributions, SQUAREM where ``accelerate``: how many records, whether converged.
+
+    ``features`` (P, n) are statistics in the order of `odeco.families.tables`, with means ``overall`` (P,); ``blocks``
+    begin with 0 and say where the indicators of each categorical column end, ``mask_of`` which mask each Bernoulli
+    column, count and number has, -1 for none. ``state`` (S, k (1 + Q)) has the weights and parameters of each mixture,
+    and becomes what EM reaches; ``values`` and ``likelihoods`` (S,) are its log posteriors and log-likelihoods, divided
+    by ``total``. ``seen`` and ``counts`` (max_iter + 1,) get the best value, and the steps taken by then.
+    """
+
 def add_counts(
     outputs: Floats, weights: Doubles, halves: NDArray[np.int8], low: float, step: float, counts: Doubles, /
 ) -> None:
@@ -262,6 +307,16 @@ def look_up(
 
 def smoothing_splines(masses: Doubles, right: Doubles, penalties: Doubles, out: Doubles, /) -> None:
     """out[l, i] = (diag(masses[i]) + penalties[l] D'D)^-1 right[i], D the second differences."""
+
+def iterate_frame(
+    tensor: Doubles, order: int, n_iter: int, tol: float, shift: float, frame: Doubles, values: Doubles,
+    mapped: Doubles, /,
+) -> tuple[int, float]:  # fmt: skip
+    """Orthogonal iteration on a small symmetric tensor (n^order,): iterations, and the last change of a column.
+
+    ``frame`` (n, r) becomes the last one; ``values`` (r,) and ``mapped`` (n, r) belong to the one before it. No
+    iterations, and a frame in between, where a matrix was close to singular: the SVD is not here.
+    """
 
 def jacobi_sweep(stack: Doubles, frame: Doubles, /) -> float:
     """One sweep over all pairs (p, q) of symmetric matrices stack[:, :, l], in place; returns the largest |sin|."""

@@ -131,6 +131,6 @@ class HMMParameters(Generic[E]):
         return replace(
             self,
             startprob=self.startprob[order],
-            transmat=self.transmat[np.ix_(order, order)],
+            transmat=self.transmat[order[:, None], order],
             emission=self.emission.permute(order),
         )

@@ -9,6 +9,7 @@ import numpy as np
 from odeco.moments.base import Additive
 from odeco.refinement.emissions import HMMParameters, Statistics
 from odeco.refinement.forward_backward import FIRST_BURN, Expectations, ForwardBackward
+from odeco.refinement.short_chains import SHORT, ShortRecursions
 from odeco.sources.chains import Chains, ChainSource
 from odeco.sources.sequences import Sequences
 
@@ -85,4 +86,6 @@ def recursions_of(data: Chains | Recursions) -> Recursions:
     """The recursions for sequences in memory or elsewhere."""
     if isinstance(data, ChainSource):
         return SummedRecursions(data)
-    return ForwardBackward(data) if isinstance(data, Sequences) else data
+    if not isinstance(data, Sequences):
+        return data
+    return ShortRecursions(data) if len(data) <= SHORT else ForwardBackward(data)

@@ -14,6 +14,7 @@ from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.refinement.expectation_sums import Recursions, recursions_of
 from odeco.refinement.forward_backward import Expectations
 from odeco.refinement.loop import Refined, StoppingRule, run_refinement
+from odeco.refinement.short_chains import ShortRecursions
 from odeco.sources.chains import Chains
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,11 @@ def baum_welch(
     tol : float
         Gain of the log posterior per observation, in nats, below which three passes in a row end the refinement.
     """
-    recursions = recursions_of(data)
+    recursions, rule = recursions_of(data), StoppingRule(max_iter, tol, patience=3)
+    if isinstance(recursions, ShortRecursions):
+        done = recursions.climb(parameters, (smoothing.start, smoothing.transitions), rule)
+        if done is not None:
+            return done
     total = max(recursions.data.total_weight, 1e-300)
 
     def em_step(state: HMMParameters[E]) -> tuple[HMMParameters[E], float]:
@@ -54,7 +59,7 @@ def baum_welch(
         return maximize(state, expected, smoothing), value / total
 
     step = Accelerated(em_step, pack, lambda vector: unpack(vector, parameters))
-    return run_refinement(step, parameters, StoppingRule(max_iter, tol, patience=3))
+    return run_refinement(step, parameters, rule)
 
 
 def maximize(

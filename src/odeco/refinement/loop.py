@@ -168,6 +168,15 @@ def run_refinements(
     return [monitor.result() for monitor in monitors]
 
 
+def retold(state: State, seen: NDArray[np.float64], rule: StoppingRule) -> Refined[State]:
+    """What the loop returns of steps that were taken elsewhere, by the same rule: `seen` has NaN for no look."""
+    monitor = _Monitor(state, rule, -np.inf)
+    for iteration, value in enumerate(seen.tolist(), 1):
+        monitor.see(state, None if value != value else value)
+        tell(lambda i=iteration: _said(i, [monitor]), step=True)  # type: ignore[misc]
+    return monitor.result()
+
+
 def _said(iteration: int, monitors: Sequence[_Monitor[State]]) -> str:
     """A step in words: the best value so far, where one was looked at."""
     best = max(monitor.best for monitor in monitors)

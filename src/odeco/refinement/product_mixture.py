@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from odeco.families.tables import Families
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
 from odeco.refinement.loop import Record, StopReason, Trace
+from odeco.refinement.short_tables import SHORT, FewRows
 from odeco.sources.dense import DenseBatch, OutOfCoreRows
 from odeco.sources.partitions import is_elsewhere
 
@@ -78,6 +79,15 @@ class Data:
     batches: Iterable[Batch] = field(repr=False)
     weight: float
     overall: Floats = field(repr=False)  # mean statistics, (P,)
+
+    @cached_property
+    def few(self) -> FewRows | None:
+        """The same for compiled climbs, where there are few rows, in one batch."""
+        if not isinstance(self.batches, list) or len(self.batches) != 1 or len(self.batches[0][0]) > SHORT:
+            return None
+        ((statistics, weights),) = self.batches
+        overall = np.ascontiguousarray(self.overall, dtype=np.float64)
+        return FewRows(self.families, np.array(statistics.T, order="C"), weights, overall, self.weight, PRIOR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +188,8 @@ def refine_products(
     Acceleration: SQUAREM (Varadhan and Roland, 2008) for each mixture by itself. Two EM steps give a direction; a jump
     along it is kept only where the log posterior at its end is no lower, so that no mixture ever loses.
     """
+    if data.few is not None:
+        return _climbed(data.few, start, max_iter, tol, accelerate=accelerate)
     take = _Steps(data, max_iter)
     current, values = take(start)
     best_before, records = -np.inf, []
@@ -209,6 +221,24 @@ def refine_products(
             return _finished(take, current, records, reason)
 
 
+def _climbed(few: FewRows, start: Parameters, max_iter: int, tol: float, *, accelerate: bool) -> ProductRefinement:
+    """The same in one compiled call."""
+    shape = start.weights.shape
+    done = few.climb(_flat(start), shape[1], max_iter, tol, accelerate=accelerate)
+    gains = np.diff(done.seen, prepend=-np.inf)
+    records = zip(done.counts.tolist(), done.seen.tolist(), gains.tolist(), strict=True)
+    reason = StopReason.CONVERGED if done.converged else StopReason.MAX_ITER
+    trace = Trace(tuple(Record(*record) for record in records), int(done.counts[-1]), reason)
+    weights, table = done.state[:, : shape[1]], done.state[:, shape[1] :]
+    parameters = Parameters(np.ascontiguousarray(weights), table.reshape(start.table.shape))
+    return ProductRefinement(parameters, done.values, done.likelihoods, trace)
+
+
+def _flat(parameters: Parameters) -> Floats:
+    """A row for each mixture: its weights, then its parameters."""
+    return np.concatenate([parameters.weights, parameters.table.reshape(parameters.n_starts, -1)], axis=1)
+
+
 class _Steps:
     """EM steps that are counted."""
 
@@ -236,11 +266,7 @@ def _finished(take: _Steps, state: Parameters, records: list[Record], reason: St
 def _extrapolate(families: Families, first: Parameters, second: Parameters, third: Parameters) -> Parameters:
     """``theta_0 - 2 a r + a^2 v`` with r, v the first and second differences and a = -|r| / |v|, per mixture."""
     shape = first.weights.shape
-
-    def flat(parameters: Parameters) -> Floats:
-        return np.concatenate([parameters.weights, parameters.table.reshape(shape[0], -1)], axis=1)
-
-    zero, one, two = flat(first), flat(second), flat(third)
+    zero, one, two = _flat(first), _flat(second), _flat(third)
     step, bend = one - zero, two - 2 * one + zero
     norm = np.linalg.norm(bend, axis=1)
     length = np.where(norm > 0, np.linalg.norm(step, axis=1) / np.where(norm > 0, norm, 1.0), 1.0)

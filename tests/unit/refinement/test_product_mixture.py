@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
 from odeco.families.tables import Families
+from odeco.kernels.mixtures import climb_tables
 from odeco.refinement.one_step import product_step
 from odeco.refinement.product_mixture import Parameters, em_step, log_joint, read_data, refine_products, stack
 from odeco.sources.tables import open_table
@@ -72,6 +75,75 @@ def test_the_log_posterior_never_falls(missing, accelerate):
     families, data = setting(mixed(missing=missing))
     trace = refine_products(data, start(families), max_iter=60, tol=0.0, accelerate=accelerate).trace
     assert np.diff(trace.values).min() >= -1e-12  # rounding of a mean of 200 logarithms
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, 0.0), (2, 0.0), (3, 0.0), (40, 0.0), (400, 1e-5)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_few_rows_climb_as_many_do(missing, accelerate, max_iter, tol, weighted):
+    values = mixed(201, missing=missing)
+    families, _ = setting(values)
+    weights = np.random.default_rng(3).integers(0, 4, len(values)).astype(float) if weighted else None
+    data = read_data(families, lambda: [(values, weights)], 2**20)
+    in_python = replace(data, batches=tuple(data.batches))  # climbs are compiled for a batch in memory, which is a list
+    assert data.few is not None
+    assert in_python.few is None
+    mixtures = start(families, k=3, n_starts=30)
+    found, wanted = (
+        refine_products(rows, mixtures, max_iter=max_iter, tol=tol, accelerate=accelerate) for rows in (data, in_python)
+    )
+    # Steps of up to 64 times EM's enlarge rounding; EM itself takes it back.
+    np.testing.assert_allclose(found.values, wanted.values, atol=1e-9)
+    np.testing.assert_allclose(found.log_likelihood, wanted.log_likelihood, atol=1e-9)
+    np.testing.assert_allclose(found.trace.values, wanted.trace.values, atol=1e-9)
+    np.testing.assert_allclose(found.parameters.weights, wanted.parameters.weights, atol=1e-5)
+    np.testing.assert_allclose(found.parameters.table, wanted.parameters.table, atol=1e-5)
+    assert (found.trace.n_iter, found.trace.reason) == (wanted.trace.n_iter, wanted.trace.reason)
+    assert [each.iteration for each in found.trace.records] == [each.iteration for each in wanted.trace.records]
+
+
+def test_a_climb_leaves_its_start_as_it_is():
+    families, data = setting(mixed())
+    begin = start(families)
+    before = begin.table.copy()
+    refine_products(data, begin, max_iter=5)
+    np.testing.assert_array_equal(begin.table, before)
+
+
+def climb(**change):
+    given = {
+        "features": np.ones((3, 2)), "weights": np.empty(0), "overall": np.ones(3), "total": 2.0, "prior": 1e-6,
+        "n_bernoulli": 2, "n_poisson": 0, "n_gaussian": 0, "blocks": np.zeros(1, np.int64),
+        "mask_of": np.array([-1, 0], dtype=np.int32), "k": 1, "max_iter": 3, "tol": 0.0, "accelerate": True,
+        "state": np.full((2, 3), 0.5), "values": np.empty(2), "likelihoods": np.empty(2), "seen": np.empty(4),
+        "counts": np.empty(4, dtype=np.int64),
+    }  # fmt: skip
+    return climb_tables(*(given | change).values())
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"mask_of": np.array([-1, 1], dtype=np.int32)}, IndexError),
+        ({"mask_of": np.array([-2, 0], dtype=np.int32)}, IndexError),
+        ({"mask_of": np.array([-1], dtype=np.int32)}, ValueError),
+        ({"blocks": np.array([0, 9])}, IndexError),
+        ({"blocks": np.array([1])}, ValueError),
+        ({"n_gaussian": 1, "mask_of": np.array([-1, 0, -1], dtype=np.int32)}, ValueError),
+        ({"state": np.full((2, 4), 0.5)}, ValueError),
+        ({"seen": np.empty(3), "counts": np.empty(3, dtype=np.int64)}, ValueError),
+        ({"counts": np.empty(3, dtype=np.int64)}, ValueError),
+        ({"weights": np.ones(3)}, ValueError),
+        ({"overall": np.ones(2)}, ValueError),
+        ({"k": 0}, ValueError),
+        ({"max_iter": 0}, ValueError),
+    ],
+)
+def test_wrong_arguments_of_a_climb_are_an_error(change, error):
+    assert climb()[0] > 0
+    with pytest.raises(error):
+        climb(**change)
 
 
 def test_the_value_is_the_log_posterior_per_sample():

@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Pairs = NDArray[np.intp]
 Parameters = HMMParameters[Any]
 
+# Entries of features up to which zeros are multiplied, too: a product of sparse arrays takes 0.1 ms to begin with.
+_DENSE = 2**18
+
 
 @dataclass(frozen=True, eq=False)
 class ChainLandscape(Landscape[Parameters]):
@@ -114,6 +117,8 @@ class ChainLandscape(Landscape[Parameters]):
         """Of each step, the one before and the one after it: 0 where there is none."""
         data = self._sequences
         table = state.emission.features(data.values)
+        if sparse.issparse(table) and 3 * len(data) * table.shape[1] <= _DENSE:
+            table = table.toarray()
         stack: Any = sparse if sparse.issparse(table) else np
         nothing = len(data.values)
         table = stack.vstack([table, np.zeros((1, table.shape[1]))])
