@@ -1,8 +1,8 @@
 """How many components: the number that `n_components="auto"` chooses on data drawn from every model, and on real data
 beside what halves and the peers say; what the choice costs.
 
-`python -m benchmarks choice --only ICA` measures one section (a model that is drawn from, "real" or "cost") and keeps
-the others. Seconds are those of all processors.
+`python -m benchmarks choice --only ICA` measures one section (a model that is drawn from, "real tables" and the like,
+or "cost") and keeps the others. Seconds are those of all processors.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 SECTIONS: dict[str, Callable[[bool], Any]] = {model: partial(_drawn, model) for model in DRAWN}
-SECTIONS |= {"real": lambda quick: choice_real.measure(quick=quick), "cost": _cost}
+SECTIONS |= {group: partial(choice_real.measure, group) for group in choice_real.GROUPS}
+SECTIONS |= {"cost": _cost}
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
@@ -91,7 +92,9 @@ def docs_tables(result: Result) -> str:
     """All tables that there are results for, and where they come from."""
     drawn = [run for model in DRAWN if model in result for run in result[model]]
     made = [_drawn_table(drawn)] if drawn else []
-    made += [table(result[name]) for name, table in TABLES.items() if name in result]
+    real = [run for group in choice_real.GROUPS if group in result for run in result[group]]
+    made += [choice_real.table(real)] if real else []
+    made += [_cost_table(result["cost"])] if "cost" in result else []
     return "\n\n".join([*made, result.told(), result.machines()])
 
 
@@ -130,6 +133,3 @@ def _cost_table(runs: list[dict[str, Any]]) -> str:
     header = ["corpus", "documents", "one fit of 30 topics", "choice among 2 to 30", "chosen", "every number looked at",
               "chosen then"]  # fmt: skip
     return harness.markdown_table(header, rows)
-
-
-TABLES: dict[str, Callable[[Any], str]] = {"real": choice_real.table, "cost": _cost_table}

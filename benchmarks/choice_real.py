@@ -21,7 +21,7 @@ from benchmarks.trust_data import Cell
 from benchmarks.trust_models import problem
 from odeco.fitting.choice.rule import REPLICATED
 
-STARTS = 10
+STARTS = 5
 CHAIN_STARTS = 3  # hmmlearn takes minutes for each on the longer chains
 TOPICS = (5, 10, 20, 30)
 TOPIC_STARTS = 1  # tomotopy likewise
@@ -41,12 +41,6 @@ class Case:
     n: int
     beside: Beside | None = None
     given: dict[str, Any] = field(default_factory=dict)
-
-
-def measure(*, quick: bool = False) -> list[dict[str, Any]]:
-    """A row for each case."""
-    cases = (_gaussians, _tables, _chains, _views, _crowds, _signals, _texts)
-    return [_compared(case) for make in (cases[:1] if quick else cases) for case in make()][: 1 if quick else None]
 
 
 def _compared(case: Case) -> dict[str, Any]:
@@ -84,7 +78,11 @@ def _starts(estimator: str, name: str, n_starts: int, n: int, peer: str, found: 
     for row in found:
         cell = problem(Cell(estimator, name, row.n_components))
         best[row.n_components] = n * max(cell.judge(start()).value for start in cell.starts[:n_starts])
-    return {"peer": f"{peer}, {n_starts} starts", "peer_bic": _least_bic(found, best, n)}
+    return {"peer": f"{peer}, {_counted(n_starts)}", "peer_bic": _least_bic(found, best, n)}
+
+
+def _counted(n_starts: int) -> str:
+    return "one start" if n_starts == 1 else f"{n_starts} starts"
 
 
 def _gaussians() -> list[Case]:
@@ -124,7 +122,7 @@ def _stepmix(values: Any, found: Any) -> dict[str, Any]:
     for row in found:
         model = stepmix(row.n_components, "categorical_nan", STARTS, 0)
         best[row.n_components] = len(values) * float(model.fit(values).score(values))
-    return {"peer": f"StepMix, {STARTS} starts", "peer_bic": _least_bic(found, best, len(values))}
+    return {"peer": f"StepMix, {_counted(STARTS)}", "peer_bic": _least_bic(found, best, len(values))}
 
 
 def _chains() -> list[Case]:
@@ -193,7 +191,22 @@ def _tomotopy(name: str, found: Any) -> dict[str, Any]:
         cell = problem(Cell("LatentDirichletAllocation", name, row.n_components))
         perplexity[row.n_components] = min(cell.judge(start()).value for start in cell.starts[:TOPIC_STARTS])
     best = min(perplexity, key=lambda k: perplexity[k])
-    return {"peer": f"tomotopy, {TOPIC_STARTS} start", "peer_held_out": best}
+    return {"peer": f"tomotopy, {_counted(TOPIC_STARTS)}", "peer_held_out": best}
+
+
+GROUPS: dict[str, tuple[Callable[[], list[Case]], ...]] = {
+    "real mixtures": (_gaussians,),
+    "real tables": (_tables,),
+    "real chains": (_chains,),
+    "real views, crowds and signals": (_views, _crowds, _signals),
+    "real topics": (_texts,),
+}
+
+
+def measure(group: str, quick: bool) -> list[dict[str, Any]]:
+    """A row for each case of a group; `quick`: for the first."""
+    cases = [case for make in GROUPS[group] for case in make()]
+    return [_compared(case) for case in cases[: 1 if quick else None]]
 
 
 def table(runs: list[dict[str, Any]]) -> str:
