@@ -252,16 +252,14 @@ def test_sequences_are_rows_of_arrays(spark, chains, kind, refine, tolerance):
     np.testing.assert_array_equal(np.concatenate([row.predict for row in answers]), here.predict(sequences))
 
 
-def test_intervals_where_the_rows_are(spark, crowd, chains, vectors, corpus):
+def test_intervals_where_the_rows_are(spark, chains, vectors, corpus):
     """The sandwich is the same to the rounding of second differences; blocks of sums are made there."""
     rng = np.random.default_rng(0)
     points = 5 * np.eye(3, 4)[rng.choice(3, 600)] + rng.standard_normal((600, 4))
     sequences, weights = chains[1], np.arange(len(chains[1])) % 3 + 0.5
     rows = spark.createDataFrame(spark.sparkContext.parallelize(points.tolist(), 3), list("abcd"))
-    labels = spark.createDataFrame(spark.sparkContext.parallelize(crowd.tolist(), 3), list("abcdefghi"))
     cases = [
         (GaussianMixture(3, random_state=0).fit(points), points, rows, {}, {}),
-        (DawidSkene(layout="wide", random_state=0).fit(crowd), crowd, labels, {}, {}),
         (
             CategoricalHMM(2, effort="quick", random_state=0).fit(sequences, sequence_weight=weights),
             sequences,

@@ -91,9 +91,9 @@ def intervals(
     ----------
     model : a fitted estimator of odeco, or of your own
     X : the data of the fit, or files of moments
-        Rows as `fit` takes them, in memory or in batches that can be read again. A list of moments files (paths), or of
-        models with moments (`odeco.shared_moments`), one for each block of the data, at least ten: then no data are
-        read, and the intervals are those of the moment estimate.
+        Rows as `fit` takes them, wherever they lie: in memory, in batches that can be read again, out of core, in Dask
+        or Spark. A list of moments files (paths), or of models with moments (`odeco.shared_moments`), one for each
+        block of the data, at least ten: then no data are read, and the intervals are those of the moment estimate.
     level : float
         Between 0 and 1.
     method : {"auto", "sandwich", "information", "replicates"}
