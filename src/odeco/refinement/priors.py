@@ -67,6 +67,7 @@ def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng:
     assignments = np.full(len(columns), -1, dtype=np.int64)
     strengths = np.zeros((len(indptr) - 1, alpha.size))
     lengths = np.add.reduceat(np.append(values, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+    distinct = np.unique(lengths, return_counts=True)
     current, total, n_kept = np.asarray(alpha, dtype=float), np.zeros(alpha.size), 0
     bounds = balanced_parts(indptr, _PARTS).tolist()
 
@@ -79,20 +80,26 @@ def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng:
         uniforms = rng.random(len(columns))  # before any thread draws: the chain is the same for all numbers of them
         map_parts(partial(draw, prior=current, uniforms=uniforms), _PARTS)
         if sweep >= _BURN_IN:
-            for _ in range(5):
-                current = minka_step(current, strengths, lengths)
+            current = minka_steps(current, strengths, distinct, 5)
         if sweep >= _BURN_IN + _SWEEPS // 2:
             total, n_kept = total + current, n_kept + 1
     return np.asarray(total / n_kept)
 
 
-def minka_step(alpha: Floats, strengths: Floats, lengths: Floats) -> Floats:
-    """One step of Minka's fixed point for the Dirichlet-multinomial likelihood of counts (n, k): it never falls."""
-    above = (digamma(strengths + alpha) - digamma(alpha)).sum(axis=0)
-    below = (digamma(lengths + alpha.sum()) - digamma(alpha.sum())).sum()
-    if below <= 0:  # no words at all
-        return alpha
-    return np.asarray(np.clip(alpha * above / below, _SMALLEST, _LARGEST))
+def minka_steps(alpha: Floats, strengths: Floats, lengths: tuple[Floats, NDArray[np.integer]], n_steps: int) -> Floats:
+    """Steps of Minka's fixed point for the Dirichlet-multinomial likelihood of counts (n, k): it never falls.
+
+    `lengths` are the distinct lengths of the documents, and how many have each.
+    """
+    rows, topics = np.nonzero(strengths)  # few, in short documents: a count of 0 adds nothing
+    counts, n_counts = strengths[rows, topics], np.bincount(topics, minlength=alpha.size)
+    for _ in range(n_steps):
+        above = np.bincount(topics, digamma(counts + alpha[topics]), alpha.size) - n_counts * digamma(alpha)
+        below = lengths[1] @ (digamma(lengths[0] + alpha.sum()) - digamma(alpha.sum()))
+        if below <= 0:  # no words at all
+            return alpha
+        alpha = np.clip(alpha * above / below, _SMALLEST, _LARGEST)
+    return alpha
 
 
 def _tokens(counts: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
