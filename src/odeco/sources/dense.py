@@ -42,6 +42,10 @@ class DenseBatch:
         """The number of columns."""
         return int(self.rows.shape[1])
 
+    def take(self, rows: slice | NDArray[np.bool_] | NDArray[np.intp]) -> DenseBatch:
+        """Some of the rows."""
+        return DenseBatch(self.rows[rows], None if self.weights is None else self.weights[rows])
+
 
 class DenseSource(Rechunked[DenseBatch]):
     """Batches of rows, in the same order at every reading. Made by :func:`as_dense_source`."""
@@ -81,7 +85,7 @@ class DenseSource(Rechunked[DenseBatch]):
         for batch in self:
             mine = rows[(rows >= first) & (rows < first + len(batch))] - first
             if mine.size:
-                found.append(DenseBatch(batch.rows[mine], None if batch.weights is None else batch.weights[mine]))
+                found.append(batch.take(mine))
             first += len(batch)
             if first > rows[-1]:
                 break

@@ -350,7 +350,7 @@ def cut_counts(batch: Batch, rows: Rows) -> Batch:
 
 def cut_dense(batch: DenseBatch, rows: Rows) -> DenseBatch:
     """Some dense rows."""
-    return DenseBatch(batch.rows[rows], None if batch.weights is None else batch.weights[rows])
+    return batch.take(rows)
 
 
 def is_elsewhere(source: Any) -> bool:

@@ -55,7 +55,7 @@ def cut_counts(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def _cut_dense(batch: DenseBatch, start: int, stop: int) -> DenseBatch:
-    return DenseBatch(batch.rows[start:stop], None if batch.weights is None else batch.weights[start:stop])
+    return batch.take(slice(start, stop))
 
 
 def join_views(batches: list[ViewBatch]) -> ViewBatch:
