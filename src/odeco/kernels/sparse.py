@@ -27,7 +27,12 @@ def sparse_product(counts: Any, block: Floats) -> Floats:
     out = np.empty((counts.shape[0], block.shape[1]))
     n_parts = thread_count() if counts.nnz * block.shape[1] > _LEAST_PRODUCTS else 1
     bounds = balanced_parts(parts[0], n_parts).tolist()
-    map_parts(lambda t: project_rows(*parts, block, *bounds[t : t + 2], out[bounds[t] : bounds[t + 1]]), n_parts)
+
+    def work(part: int) -> None:
+        low, high = bounds[part], bounds[part + 1]
+        project_rows(*parts, block, low, high, out[low:high])
+
+    map_parts(work, n_parts)
     return out
 
 
