@@ -88,6 +88,17 @@ template <int U, class Real> ODECO_INLINE void all_totals(const Vec<Real> (&v)[U
     for (int u = 0; u < U; ++u) out[u] = total<Real>(v[u]);
 }
 
+// A few numbers in one register: the compiler does not find by itself that their divisions are one.
+template <int U, class Real> struct FewOf {
+    typedef Real type __attribute__((vector_size(U * sizeof(Real))));
+};
+template <int U, class Real> using Few = typename FewOf<U, Real>::type;
+template <int U, class Real> ODECO_INLINE Few<U, Real> few(const Real (&numbers)[U]) {
+    Few<U, Real> found;
+    __builtin_memcpy(&found, numbers, sizeof(found));
+    return found;
+}
+
 template <class Real> ODECO_INLINE Real largest(Vec<Real> v) {
     Real most = v[0];
     for (int i = 1; i < WIDTH<Real>; ++i) most = larger(most, Real(v[i]));

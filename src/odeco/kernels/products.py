@@ -6,6 +6,7 @@ rows with one BLAS thread each use the same cores and wait for nobody.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,9 @@ Scalar = TypeVar("Scalar", bound=np.floating[Any])
 
 # Rows below which one thread is enough.
 _LEAST_ROWS = 2048
+# Bytes that a thread handles at a time, so that what one step writes the next finds in its cache; and bytes below which
+# one thread is enough: handing them over takes as long.
+_AT_A_TIME, _LEAST_BYTES = 2**18, 2**20
 
 
 def row_parts(n_rows: int) -> list[slice]:
@@ -41,3 +45,42 @@ def tall_product(block: NDArray[Scalar], matrix: NDArray[Scalar]) -> NDArray[Sca
     with single_threaded_blas():
         map_parts(lambda t: np.matmul(block[parts[t]], matrix, out=out[parts[t]]), len(parts))
     return out
+
+
+def tall_remainder(rows: NDArray[Scalar], block: NDArray[Scalar], matrix: NDArray[Scalar]) -> NDArray[Scalar]:
+    """``rows - block @ matrix`` for blocks of the same many rows."""
+    out = np.empty_like(rows)
+    with single_threaded_blas():
+        by_rows(lambda part: np.subtract(rows[part], block[part] @ matrix, out=out[part]), out)
+    return out
+
+
+def scaled_rows(block: NDArray[Any], scale: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """``scale[:, None] * block``, in the precision of `out` where it is given."""
+    found = np.empty(block.shape, block.dtype) if out is None else out
+    by_rows(lambda part: np.multiply(scale[part, None], block[part], out=found[part], casting="same_kind"), found)
+    return found
+
+
+def side_by_side(blocks: Sequence[NDArray[Scalar]]) -> NDArray[Scalar]:
+    """The columns of all blocks as one, without a copy where there is one alone."""
+    if len(blocks) == 1:
+        return blocks[0]
+    out = np.empty((len(blocks[0]), sum(block.shape[1] for block in blocks)), blocks[0].dtype)
+    by_rows(lambda part: np.concatenate([block[part] for block in blocks], axis=1, out=out[part]), out)
+    return out
+
+
+def by_rows(work: Callable[[slice], Any], rows: NDArray[Any]) -> None:
+    """Call ``work(part)`` for runs of rows, on threads where there are many: for steps that treat each row by itself.
+
+    What each number becomes must not depend on the runs: they differ with the number of threads.
+    """
+    parts = row_parts(len(rows)) if rows.nbytes > _LEAST_BYTES else [slice(0, len(rows))]
+    step = max(_AT_A_TIME * len(rows) // max(rows.nbytes, 1), 1)
+
+    def share(index: int) -> None:
+        for start in range(parts[index].start, parts[index].stop, step):
+            work(slice(start, min(start + step, parts[index].stop)))
+
+    map_parts(share, len(parts))

@@ -4,6 +4,47 @@ A row of the block is read or written per nonzero, so the products are bound by 
 Blocks that are read from or added to here and there may be wider than the rows they give or take (`kernels.lines`).
 """
 
-from odeco.kernels._native import gram_rows, project_rows, scatter_rows, weighted_column_sums
+from __future__ import annotations
 
-__all__ = ["gram_rows", "project_rows", "scatter_rows", "weighted_column_sums"]
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from odeco.kernels._native import gram_rows, project_rows, scatter_rows, weighted_column_sums
+from odeco.kernels.threads import balanced_parts, map_parts, thread_count
+
+__all__ = ["add_sparse_inner", "gram_rows", "project_rows", "scatter_rows", "sparse_product", "weighted_column_sums"]
+
+Floats = NDArray[np.float64]
+
+_LEAST_PRODUCTS = 2**19  # nonzeros times columns below which one thread is enough
+
+
+def sparse_product(counts: Any, block: Floats) -> Floats:
+    """``counts @ block`` for a CSR array (n, d) and a dense block (d, k), rows shared by threads."""
+    parts = _parts(counts)
+    out = np.empty((counts.shape[0], block.shape[1]))
+    n_parts = thread_count() if counts.nnz * block.shape[1] > _LEAST_PRODUCTS else 1
+    bounds = balanced_parts(parts[0], n_parts).tolist()
+
+    def work(part: int) -> None:
+        low, high = bounds[part], bounds[part + 1]
+        project_rows(*parts, block, low, high, out[low:high])
+
+    map_parts(work, n_parts)
+    return out
+
+
+def add_sparse_inner(counts: Any, rows: Floats, out: Floats) -> None:
+    """``out += counts.T @ rows`` for a CSR array (n, d) and dense rows (n, k), on the thread that calls."""
+    n = counts.shape[0]
+    scatter_rows(*_parts(counts), np.ones(n), rows, 0, n, out)
+
+
+def _parts(counts: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+    return (
+        counts.indptr.astype(np.int64, copy=False),
+        counts.indices.astype(np.int32, copy=False),
+        counts.data.astype(np.float64, copy=False),
+    )

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import islice
 from threading import Lock, local
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import threadpoolctl
@@ -49,10 +49,48 @@ def map_parts(function: Callable[[int], Result], n_parts: int) -> list[Result]:
     the same bit for bit whenever the number of parts is. A function that calls `map_parts` itself gets one thread: its
     parts would wait for threads that wait for them.
     """
-    n_threads = thread_count()
-    if n_parts == 1 or n_threads == 1 or getattr(_inside, "worker", False):
+    n_threads = min(thread_count(), n_parts)
+    if n_threads <= 1 or getattr(_inside, "worker", False):
         return [function(part) for part in range(n_parts)]
-    return list(_pool(n_threads).map(function, range(n_parts)))
+    shared = _Shared(function, n_parts)
+    helpers = [_pool(thread_count()).submit(shared.work) for _ in range(n_threads - 1)]
+    try:
+        shared.work()  # where no other core is free in time, all of it
+    finally:
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
+    return shared.results()
+
+
+class _Shared(Generic[Result]):
+    """Parts that are taken one after the other by whoever is free, the thread that asked for them among them."""
+
+    def __init__(self, function: Callable[[int], Result], n_parts: int) -> None:
+        self._function = function
+        self._parts = iter(range(n_parts))  # a thread takes the next one in one step of the interpreter
+        self._found: dict[int, Result] = {}
+        self._errors: dict[int, BaseException] = {}
+
+    def work(self) -> None:
+        """Take parts until none is left, or one has failed."""
+        _inside.worker = True
+        try:
+            for part in self._parts:
+                if self._errors:
+                    return
+                try:
+                    self._found[part] = self._function(part)
+                except BaseException as error:  # the caller's to raise, also where it asks to stop
+                    self._errors[part] = error
+        finally:
+            _inside.worker = False
+
+    def results(self) -> list[Result]:
+        """What all parts gave, in order; raises the error of the first that failed."""
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._found[part] for part in range(len(self._found))]
 
 
 _inside = local()
@@ -61,7 +99,7 @@ _inside = local()
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Threads that stay: starting them takes longer than many of the loops they run."""
-    return ThreadPoolExecutor(n_threads, "odeco", initializer=lambda: setattr(_inside, "worker", True))
+    return ThreadPoolExecutor(max(n_threads - 1, 1), "odeco")
 
 
 def sum_batches(batches: Iterable[Any], make: Callable[[], SomeSums]) -> SomeSums:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels.products import tall_inner, tall_product
+from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Moments
 from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric
 from odeco.sources.dense import DenseBatch
@@ -31,8 +32,9 @@ from odeco.sources.tables import Schema
 
 Floats = NDArray[np.float64]
 
-# Entries of one block of features: 2^21 doubles are 16 MB.
-_BLOCK_ENTRIES = 2**21
+# Entries of one block of features: 2^18 doubles, 2 MB, stay in the cache of a core. Where features are many, there are
+# as many rows, up to 2^21 entries: adding to all pairs of features would take longer than their products.
+_BLOCK_ENTRIES, _MOST_ENTRIES = 2**18, 2**21
 # Features up to which all their pairs are kept; beyond, products with the pairs read the data instead.
 MOST_EXPLICIT = 2_000
 
@@ -100,7 +102,8 @@ class FeatureMap:
 
     def block_rows(self) -> int:
         """Rows of one block of features."""
-        return max(64, _BLOCK_ENTRIES // self.n_features)
+        many = min(self.n_features, _MOST_ENTRIES // self.n_features)
+        return max(64, _BLOCK_ENTRIES // self.n_features, many)
 
     def column_sums(self, features: Floats) -> Floats:
         """Sum a (D, .) array over the features of each column: (J, .)."""
@@ -119,6 +122,7 @@ class TableMoments(Moments):
     """Sums over the features of a table's rows."""
 
     _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "first", "observed")
+    _on: ClassVar[tuple[str, ...]] = ("features",)
 
     def __init__(self, features: FeatureMap, basis: NDArray[np.floating] | None = None) -> None:
         super().__init__(features.n_columns, basis)
@@ -129,15 +133,17 @@ class TableMoments(Moments):
 
     def _update(self, batch: DenseBatch) -> None:
         step = self.features.block_rows()
-        for start in range(0, len(batch), step):
-            values = np.asarray(batch.rows[start : start + step], dtype=np.float64)
-            weights = np.ones(len(values)) if batch.weights is None else batch.weights[start : start + step]
-            encoded = self.features.encode(values)
-            self.weight += float(weights.sum())
-            self.first += weights @ encoded
-            missing = np.isnan(values)
-            self.observed += weights.sum() - weights @ missing
-            self._add(encoded, weights, missing)
+        if len(batch) > step:  # threads share the blocks, each with sums of its own
+            self._merge(sum_batches((batch.take(slice(i, i + step)) for i in range(0, len(batch), step)), self.emptied))
+            return
+        values = np.asarray(batch.rows, dtype=np.float64)
+        weights = np.ones(len(values)) if batch.weights is None else batch.weights
+        encoded = self.features.encode(values)
+        self.weight += float(weights.sum())
+        self.first += weights @ encoded
+        missing = np.isnan(values)
+        self.observed += weights.sum() - weights @ missing
+        self._add(encoded, weights, missing)
 
     def merge(self, other: Self) -> Self:
         ours, theirs = self.features, other.features
@@ -237,6 +243,7 @@ class ProductCross(TableMoments):
     """All pairs of features times a block of directions, (D, r): a product with the second moment, one pass."""
 
     _sums = (*TableMoments._sums, "cross")
+    _on = ("features", "basis")
 
     def __init__(self, features: FeatureMap, basis: Floats) -> None:
         super().__init__(features, basis)
@@ -255,6 +262,7 @@ class ProductTriples(TableMoments):
     """Triples of features mapped to r dimensions: z = sum_a e_a u_a, the rows u_a of `basis` (D, r)."""
 
     _sums = (*TableMoments._sums, "projected", "cubes", "squares", "cross", "third", "second")
+    _on = ("features", "basis")
 
     def __init__(self, features: FeatureMap, basis: Floats) -> None:
         super().__init__(features, basis)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels.alignment import in_lines, whole_lines, zero_lines
+from odeco.kernels.products import by_rows
 from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 from odeco.sources import Batch
 
@@ -109,7 +110,10 @@ class ScatterSum:
         self._total = self.total + other.total
 
     def _empty(self) -> None:
-        for copy in self._copies:
-            self._total += copy
-        self._copies[:] = 0
+        def empty(rows: slice) -> None:
+            for copy in self._copies:
+                self._total[rows] += copy[rows]
+            self._copies[:, rows] = 0
+
+        by_rows(empty, self._total)
         self._n_pending = 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Result = TypeVar("Result")
 ReadSteps = Callable[[slice], tuple[Floats, NDArray[np.bool_], Floats]]
 
 _REACH = 6.0  # deviations: what lies farther says no more than that it is far
@@ -95,18 +96,28 @@ class FeaturePairs:
 
     def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
         """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
-        for block in _blocks(len(values), 1):
-            f, w = self.features(values[block]), weights[block]
-            own = len(f) if block.stop == len(values) else len(f) - 1  # the last one is the first of the next block
-            pair = np.where(linked[block][:-1], np.minimum(w[:-1], w[1:]), 0.0)
-            self.total += w[:own] @ f[:own]
-            self.square += (f[:own] * w[:own, None]).T @ f[:own]
-            self.lagged += (f[:-1] * pair[:, None]).T @ f[1:]
-            self.weight += w[:own].sum()
-            self.pair_weight += pair.sum()
+
+        def group(blocks: Sequence[slice]) -> FeaturePairs:
+            found = self if blocks[0].start == 0 else FeaturePairs(self.features)
+            for block in blocks:
+                found._add(values[block], linked[block], weights[block], last=block.stop == len(values))
+            return found
+
+        for found in _in_groups(group, _blocks(len(values), 1))[1:]:
+            self.merge(found)
         return self
 
-    def merge(self, other: Self) -> Self:
+    def _add(self, values: Floats, linked: NDArray[np.bool_], w: Floats, *, last: bool) -> None:
+        f = self.features(values)
+        own = len(f) if last else len(f) - 1  # the last one is the first of the next block
+        pair = np.where(linked[:-1], np.minimum(w[:-1], w[1:]), 0.0)
+        self.total += w[:own] @ f[:own]
+        self.square += (f[:own] * w[:own, None]).T @ f[:own]
+        self.lagged += (f[:-1] * pair[:, None]).T @ f[1:]
+        self.weight += w[:own].sum()
+        self.pair_weight += pair.sum()
+
+    def merge(self, other: FeaturePairs) -> Self:
         """Add the sums of ``other``, which has the same features."""
         _same(self.features, other.features)
         for name in ("total", "square", "lagged", "weight", "pair_weight"):
@@ -268,28 +279,31 @@ def update_triples(all_sums: Sequence[FeatureTriples], n_steps: int, read: ReadS
 
     ``read(block)`` gives the steps of a slice as `FeatureTriples.update` takes them.
     """
-    from odeco.kernels.threads import map_parts, single_threaded_blas
-
     if not all_sums:
         return
-    blocks = _blocks(n_steps, 2)
 
-    def group(i: int) -> list[FeatureTriples]:
+    def group(blocks: Sequence[slice]) -> list[FeatureTriples]:
         found = [FeatureTriples(sums.basis) for sums in all_sums]
-        for block in blocks[_GROUP * i : _GROUP * (i + 1)]:
+        for block in blocks:
             values, linked, weights = read(block)
             features, first, last = all_sums[0].basis.features(values), block.start == 0, block.stop == n_steps
             for sums in found:
                 sums.add(values, sums.basis.project(features), linked, weights, first=first, last=last)
         return found
 
-    with single_threaded_blas():
-        groups = map_parts(group, -(-len(blocks) // _GROUP))
-    for found in groups:
+    for found in _in_groups(group, _blocks(n_steps, 2)):
         for sums, more in zip(all_sums, found, strict=True):
             sums.merge(more)
     for sums in all_sums:
         sums.n += n_steps
+
+
+def _in_groups(work: Callable[[Sequence[slice]], Result], blocks: list[slice]) -> list[Result]:
+    """What each group of blocks gives, on threads; the groups do not depend on their number."""
+    from odeco.kernels.threads import map_parts, single_threaded_blas
+
+    with single_threaded_blas():
+        return map_parts(lambda i: work(blocks[_GROUP * i : _GROUP * (i + 1)]), -(-len(blocks) // _GROUP))
 
 
 def _blocks(n: int, overlap: int) -> list[slice]:

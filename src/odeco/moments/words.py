@@ -16,12 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.exceptions import MomentError
 from odeco.kernels.alignment import in_lines, whole_lines
+from odeco.kernels.products import by_rows
+from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 from odeco.moments.base import Additive, Moments
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.sources import Batch
 from odeco.sources.counts import check_range
 
 Floats = NDArray[np.floating]
+
+_NONZEROS_PER_THREAD = 50_000  # fewer are summed before a thread has begun
 
 
 def tuple_weights(batch: Batch, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -104,9 +108,14 @@ class WordPairs(Moments):
     def product(self) -> NDArray[np.float64]:
         """``M2 @ R`` of shape (d, r), M2 = E[x1 (x) x2]."""
         require_documents(self._weight, order=2)
-        product = self._diagonal[:, None] * self.basis
-        np.subtract(self._products.total, product, out=product)
-        product /= self._weight
+        total, product = self._products.total, np.empty(self.basis.shape)
+
+        def read(rows: slice) -> None:
+            np.multiply(self._diagonal[rows, None], self.basis[rows], out=product[rows])
+            np.subtract(total[rows], product[rows], out=product[rows])
+            product[rows] /= self._weight
+
+        by_rows(read, product)
         return product
 
     @property
@@ -171,9 +180,16 @@ def column_sums(parts: CsrParts, weights: NDArray[np.float64], n_features: int) 
     """``C^T weights`` in double precision."""
     from odeco.kernels.sparse import weighted_column_sums
 
-    out = np.zeros(n_features)
-    weighted_column_sums(parts.indptr, parts.columns, parts.values, weights, out)
-    return out
+    n_parts = thread_count() if parts.n_nonzeros > _NONZEROS_PER_THREAD * thread_count() else 1
+    bounds = balanced_parts(parts.indptr, n_parts).tolist()
+    sums = np.zeros((n_parts, n_features))
+
+    def add(part: int) -> None:
+        low, high = bounds[part], bounds[part + 1]
+        weighted_column_sums(parts.indptr[low : high + 1], parts.columns, parts.values, weights[low:high], sums[part])
+
+    map_parts(add, n_parts)
+    return np.asarray(sum(sums[1:], start=sums[0]))
 
 
 def as_basis(basis: ArrayLike) -> Floats:

@@ -104,8 +104,12 @@ class Documents:
         self._bounds = balanced_parts(self.indptr, int(n_blocks))
         self._workspace = workspace
 
-    def em(self, topics: Floats, alpha: Floats, n_iter: int, *, variational: bool = False) -> tuple[Floats, float]:
-        """EM (or variational) steps for the proportions; word counts of the last, likelihood before it."""
+    def em(
+        self, topics: Floats, alpha: Floats, n_iter: int, *, variational: bool = False, add_to: Floats | None = None
+    ) -> tuple[Floats, float]:
+        """EM (or variational) steps for the proportions; word counts of the last (or those they are added to), and the
+        likelihood before it.
+        """
         from odeco.kernels.topics import em_rows
 
         words = np.ascontiguousarray(topics)
@@ -115,7 +119,7 @@ class Documents:
                 *self._csr, words, alpha, start, stop, n_iter, variational, self.weights, self.strengths, sums
             )
 
-        return self._collect(work)
+        return self._collect(work, add_to)
 
     def infer(self, topics: Floats, alpha: Floats, n_iter: int) -> None:
         """EM steps for the proportions alone."""
@@ -127,9 +131,12 @@ class Documents:
         )
 
     def cvb0(
-        self, topics: Floats, own_word: Floats, alpha: Floats, n_iter: int, *, echo: bool, n_em: int = 0
-    ) -> Floats:
-        """Steps of EM, then of CVB0 with the echo of a word's own counts left out or not; word counts of the last."""
+        self, topics: Floats, own_word: Floats, alpha: Floats, n_iter: int, *, echo: bool, n_em: int = 0,
+        add_to: Floats | None = None,
+    ) -> Floats:  # fmt: skip
+        """Steps of EM, then of CVB0 with the echo of a word's own counts left out or not; word counts of the last, or
+        those they are added to.
+        """
         from odeco.kernels.topics import cvb0_rows
 
         def work(start: int, stop: int, sums: Floats) -> float:
@@ -139,7 +146,7 @@ class Documents:
             )  # fmt: skip
             return 0.0
 
-        return self._collect(work)[0]
+        return self._collect(work, add_to)[0]
 
     @property
     def _csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
@@ -148,11 +155,13 @@ class Documents:
     def _block(self, index: int) -> tuple[int, int]:
         return int(self._bounds[index]), int(self._bounds[index + 1])
 
-    def _collect(self, work: Callable[[int, int, Floats], float]) -> tuple[Floats, float]:
-        """Run ``work(start, stop, sums)`` on every block; the sums (d, width), and the total of what it returns."""
+    def _collect(self, work: Callable[[int, int, Floats], float], add_to: Floats | None = None) -> tuple[Floats, float]:
+        """Run ``work(start, stop, sums)`` on every block; the sums (d, width), or what they are added to, and the total
+        of what it returns.
+        """
         n_blocks = len(self._bounds) - 1
         sums = self._workspace.take((n_blocks, self.n_words, self.strengths.shape[1]), self.values.dtype)
-        merged = np.empty(sums.shape[1:], sums.dtype)
+        merged = np.empty(sums.shape[1:], sums.dtype) if add_to is None else add_to
         cuts = np.linspace(0, self.n_words, n_blocks + 1).astype(int)
 
         def block(index: int) -> float:
@@ -161,7 +170,9 @@ class Documents:
 
         def merge(index: int) -> None:
             words = slice(cuts[index], cuts[index + 1])
-            np.add.reduce(sums[:, words], axis=0, out=merged[words])
+            first = sums[0, words] if add_to is None else np.add(merged[words], sums[0, words], out=merged[words])
+            for others in sums[1:, words]:
+                first = np.add(first, others, out=merged[words])
 
         totals = map_parts(block, n_blocks)
         map_parts(merge, n_blocks)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from odeco.completion import split_words
 from odeco.refinement.documents import Documents, Workspace
+from odeco.refinement.topic_rows import inverse_totals, smoothed_topics, topic_totals
 
 Floats = NDArray[np.floating]
 
@@ -49,35 +50,22 @@ class WatchedWords:
     def look(self, word_counts: Floats, eta: float, *, choose_eta: bool) -> Look:
         """Score the topics ``(word_counts + eta)``; where asked, also at half and twice the eta."""
         self._seen.infer(smoothed_topics(word_counts, eta), self._alpha, _STEPS)
-        totals = self._seen.strengths + self._alpha
-        proportions = totals / totals.sum(axis=1, keepdims=True)
-        looks = [self._score(word_counts, proportions, eta)]
+        strengths, totals = self._seen.strengths + self._alpha, topic_totals(word_counts)
+        proportions = strengths / strengths.sum(axis=1, keepdims=True)
+        looks = [self._score(word_counts, totals, proportions, eta)]
         if choose_eta:
             others = (eta / 2, eta * 2)
-            looks += [self._score(word_counts, proportions, other) for other in others if _inside(other)]
+            looks += [self._score(word_counts, totals, proportions, other) for other in others if _inside(other)]
         best = max(looks, key=lambda look: look.value)
         return best if best.value > looks[0].value + _WORTH_MOVING else looks[0]
 
-    def _score(self, word_counts: Floats, proportions: Floats, eta: float) -> Look:
+    def _score(self, word_counts: Floats, totals: Floats, proportions: Floats, eta: float) -> Look:
         from odeco.kernels.topics import smoothed_log_likelihood
 
         scored = self._scored
-        mixing = proportions * inverse_totals(word_counts, eta)
+        mixing = proportions * inverse_totals(totals, len(word_counts), eta)
         total = smoothed_log_likelihood(scored.indptr, scored.columns, scored.values, word_counts, mixing, eta)
         return Look(total / max(scored.n_tokens, 1.0), eta)
-
-
-def smoothed_topics(word_counts: Floats, eta: float) -> Floats:
-    """Posterior mean of the topics, word by word: ``(n_wk + eta) / (n_k + d eta)``; padding stays 0."""
-    return (word_counts + word_counts.dtype.type(eta)) * inverse_totals(word_counts, eta)
-
-
-def inverse_totals(word_counts: Floats, eta: float) -> Floats:
-    """``1 / (n_k + d eta)``, and 0 for a topic without any words: padding."""
-    # A product with ones adds up rows in blocks: as exact as needed, and far faster than a sum in double precision.
-    totals = np.ones(len(word_counts), word_counts.dtype) @ word_counts
-    inverse = np.where(totals > 0, 1.0 / (totals + len(word_counts) * eta), 0.0)
-    return np.asarray(inverse.astype(word_counts.dtype))
 
 
 def _inside(eta: float) -> bool:

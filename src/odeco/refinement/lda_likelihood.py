@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
-from odeco.refinement.priors import TopicDraws, minka_step
+from odeco.refinement.priors import TopicDraws, minka_steps
 
 Floats = NDArray[np.float64]
 
@@ -65,10 +65,7 @@ def likelihood_maximum(
         draws.sweep(np.ascontiguousarray(current.T), prior, rng)
         total += share * (word_counts(draws, current.shape) - total)
         current = (total + eta) / (total + eta).sum(axis=1, keepdims=True)
-        moved = prior
-        for _ in range(5):
-            moved = minka_step(moved, draws.strengths, draws.lengths)
-        prior = prior + share * (moved - prior)
+        prior = prior + share * (minka_steps(prior, draws.strengths, draws.distinct, 5) - prior)
         if sweep >= _TOWARDS:
             mean, priors = mean + total / _AVERAGED, priors + prior / _AVERAGED
     return TopicMaximum((mean + eta) / (mean + eta).sum(axis=1, keepdims=True), priors, mean.sum(axis=1)), draws

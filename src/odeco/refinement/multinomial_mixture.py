@@ -13,14 +13,17 @@ from scipy import sparse
 from odeco.families import responsibilities
 from odeco.families.counts import CATEGORICAL
 from odeco.families.simplex import log_dirichlet, proportions
+from odeco.kernels.sparse import add_sparse_inner, sparse_product
+from odeco.kernels.threads import sum_batches
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources import Batch as Documents
+from odeco.sources.arrays import row_slice
 
 Floats = NDArray[np.float64]
 Batch = tuple[sparse.csr_array, Floats | None]
 
-_CHUNK = 8192  # documents whose posterior is formed at a time
+_CHUNK = 4096  # documents whose posterior is formed at a time
 _START_SMOOTHING = 0.01  # share of the word frequencies mixed into the start: no word is impossible
 
 
@@ -102,59 +105,86 @@ def refine_multinomial_mixture(
     return MixtureRefinement(refined.state.weights, refined.state.topics, refined.trace)
 
 
-def log_joint(counts: sparse.csr_array, weights: Floats, topics: Floats) -> Floats:
-    """``log w_j + sum_w c_w log topics[j, w]`` (n, k): log joint probability, without the multinomial coefficient.
+class LogTopics:
+    """The logarithms of a mixture, taken once for all its documents."""
 
-    A word that a topic cannot have makes the topic impossible, -inf; 0 log 0 is 0.
-    """
-    possible = topics > 0
-    logs = np.log(np.where(possible, topics, 1.0))
-    joint = np.asarray(counts @ logs.T) + np.log(weights)
-    if not possible.all():
-        joint[np.asarray(counts @ (~possible).T.astype(np.float64)) > 0] = -np.inf
-    return joint
+    def __init__(self, weights: Floats, topics: Floats) -> None:
+        possible = topics > 0
+        self.weights, self._topics = weights, topics
+        self._logs = np.ascontiguousarray(np.log(np.where(possible, topics, 1.0)).T)
+        self._impossible = None if possible.all() else np.ascontiguousarray((~possible).T, dtype=np.float64)
+
+    def __reduce__(self) -> tuple[type[LogTopics], tuple[Floats, Floats]]:
+        """Logarithms do not travel: they are taken again."""
+        return LogTopics, (self.weights, self._topics)
+
+    def joint(self, counts: sparse.csr_array) -> Floats:
+        """``log w_j + sum_w c_w log topics[j, w]`` (n, k): log joint probability, without the multinomial coefficient.
+
+        A word that a topic cannot have makes the topic impossible, -inf; 0 log 0 is 0.
+        """
+        joint = sparse_product(counts, self._logs)
+        joint += np.log(self.weights)
+        if self._impossible is not None:
+            joint[sparse_product(counts, self._impossible) > 0] = -np.inf
+        return joint
+
+    def posterior(self, counts: sparse.csr_array) -> tuple[Floats, Floats]:
+        """Posterior of the topic of each document (n, k), and the log-likelihood of each document (n,)."""
+        joint = self.joint(counts)
+        shares, values = responsibilities.posterior(joint)
+        if self._impossible is not None:
+            lost = np.isneginf(joint.max(axis=1))
+            shares[lost], values[lost] = self.weights, -np.inf  # no topic can have produced it: the data say nothing
+        return shares, values
+
+
+def log_joint(counts: sparse.csr_array, weights: Floats, topics: Floats) -> Floats:
+    """`LogTopics.joint` of documents that are seen once."""
+    return LogTopics(weights, topics).joint(counts)
 
 
 def posterior(counts: sparse.csr_array, weights: Floats, topics: Floats) -> tuple[Floats, Floats]:
-    """Posterior of the topic of each document (n, k), and the log-likelihood of each document (n,)."""
-    joint = log_joint(counts, weights, topics)
-    shares, values = responsibilities.posterior(joint)
-    lost = np.isneginf(joint.max(axis=1))
-    shares[lost], values[lost] = weights, -np.inf  # no topic can have produced it: the data say nothing
-    return shares, values
+    """`LogTopics.posterior` of documents that are seen once."""
+    return LogTopics(weights, topics).posterior(counts)
 
 
 class _Posteriors(Additive):
     """Expected sums under the posteriors of a mixture, and its log-likelihood: what an M step needs."""
 
     _sums = ("word_counts", "shares", "log_likelihood", "total")
+    _on = ("state", "logs")
 
-    def __init__(self, state: Mixture) -> None:
-        self.state = state
-        self.word_counts, self.shares = np.zeros(state.topics.shape), np.zeros(state.weights.shape)
+    def __init__(self, state: Mixture, logs: LogTopics) -> None:
+        self.state, self.logs = state, logs
+        self.word_counts, self.shares = np.zeros(state.topics.shape[::-1]), np.zeros(state.weights.shape)
         self.log_likelihood, self.total = 0.0, 0.0
 
     def update(self, batch: Documents | Batch) -> None:
-        """The E step on a batch of documents."""
-        for rows, sample_weight in document_chunks(batch):
-            self._add(rows, sample_weight)
+        """The E step on a batch of documents, of which threads share the chunks."""
+        chunks = list(document_chunks(batch))
+        if len(chunks) > 1:
+            self.merge(sum_batches(chunks, self.emptied))
+        else:
+            for counts, sample_weight in chunks:
+                self._add(counts, sample_weight)
 
     def _add(self, counts: sparse.csr_array, sample_weight: Floats | None) -> None:
-        resp, log_likelihood = posterior(counts, self.state.weights, self.state.topics)
+        resp, log_likelihood = self.logs.posterior(counts)
         if sample_weight is not None:
             resp *= sample_weight[:, None]
             log_likelihood = log_likelihood * sample_weight
         self.log_likelihood += float(log_likelihood.sum())
-        self.word_counts += np.asarray(counts.T @ resp).T
+        add_sparse_inner(counts, resp, self.word_counts)
         self.shares += resp.sum(axis=0)
         self.total += float(len(resp) if sample_weight is None else sample_weight.sum())
 
 
 def _em_step(read: Callable[[], Iterable[Any]], state: Mixture, smoothing: float) -> tuple[Mixture, float]:
     """One step, and the log posterior per document before it."""
-    sums = _Posteriors(state).update_all(read())
+    sums = _Posteriors(state, LogTopics(state.weights, state.topics)).update_all(read())
     prior = log_dirichlet(state.topics, smoothing) + log_dirichlet(state.weights, smoothing)
-    return maximize(sums.shares, sums.word_counts, smoothing), (sums.log_likelihood + prior) / max(sums.total, 1e-300)
+    return maximize(sums.shares, sums.word_counts.T, smoothing), (sums.log_likelihood + prior) / max(sums.total, 1e-300)
 
 
 def maximize(totals: Floats, words: Floats, smoothing: float) -> Mixture:
@@ -180,8 +210,8 @@ def document_chunks(batch: Documents | Batch) -> Iterator[Batch]:
     """The documents of a batch and their weights, few enough at a time for their posteriors."""
     counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
     for start in range(0, counts.shape[0], _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        yield counts[rows], None if weights is None else weights[rows]
+        stop = min(start + _CHUNK, counts.shape[0])
+        yield row_slice(counts, start, stop), None if weights is None else weights[start:stop]
 
 
 class _Frequencies(Additive):

@@ -65,6 +65,8 @@ class TopicDraws:
     strengths : (n, k)
         Counts of the topics in each document.
     lengths : (n,)
+    distinct : two arrays
+        The lengths that occur, and how many documents have each.
     """
 
     def __init__(self, counts: sparse.csr_array, k: int, most_units: int = _UNITS) -> None:
@@ -73,15 +75,15 @@ class TopicDraws:
         self.strengths = np.zeros((len(self.indptr) - 1, k))
         ends = np.append(self.values, 0.0)
         self.lengths = np.add.reduceat(ends, self.indptr[:-1]) * (np.diff(self.indptr) > 0)
+        self.distinct = np.unique(self.lengths, return_counts=True)
         self._bounds = balanced_parts(self.indptr, _PARTS).tolist()
 
     def sweep(self, words: Floats, alpha: Floats, rng: np.random.Generator) -> None:
         """Draw a topic for each token given all others of its document; `words` are topics by columns (d, k)."""
         from odeco.kernels.topics import gibbs_rows
 
-        uniforms = rng.random(
-            len(self.columns)
-        )  # before any thread draws: the chain is the same for all numbers of them
+        # Before any thread draws: the chain is the same for all numbers of them.
+        uniforms = rng.random(len(self.columns))
 
         def draw(part: int) -> None:
             low, high = self._bounds[part], self._bounds[part + 1]
@@ -102,20 +104,26 @@ def estimate_alpha(counts: sparse.csr_array, topics: Floats, alpha: Floats, rng:
     for sweep in range(_BURN_IN + _SWEEPS):
         draws.sweep(words, current, rng)
         if sweep >= _BURN_IN:
-            for _ in range(5):
-                current = minka_step(current, draws.strengths, draws.lengths)
+            current = minka_steps(current, draws.strengths, draws.distinct, 5)
         if sweep >= _BURN_IN + _SWEEPS // 2:
             total, n_kept = total + current, n_kept + 1
     return np.asarray(total / n_kept)
 
 
-def minka_step(alpha: Floats, strengths: Floats, lengths: Floats) -> Floats:
-    """One step of Minka's fixed point for the Dirichlet-multinomial likelihood of counts (n, k): it never falls."""
-    above = (digamma(strengths + alpha) - digamma(alpha)).sum(axis=0)
-    below = (digamma(lengths + alpha.sum()) - digamma(alpha.sum())).sum()
-    if below <= 0:  # no words at all
-        return alpha
-    return np.asarray(np.clip(alpha * above / below, _SMALLEST, _LARGEST))
+def minka_steps(alpha: Floats, strengths: Floats, lengths: tuple[Floats, NDArray[np.integer]], n_steps: int) -> Floats:
+    """Steps of Minka's fixed point for the Dirichlet-multinomial likelihood of counts (n, k): it never falls.
+
+    `lengths` are the distinct lengths of the documents, and how many have each.
+    """
+    rows, topics = np.nonzero(strengths)  # few, in short documents: a count of 0 adds nothing
+    counts, n_counts = strengths[rows, topics], np.bincount(topics, minlength=alpha.size)
+    for _ in range(n_steps):
+        above = np.bincount(topics, digamma(counts + alpha[topics]), alpha.size) - n_counts * digamma(alpha)
+        below = lengths[1] @ (digamma(lengths[0] + alpha.sum()) - digamma(alpha.sum()))
+        if below <= 0:  # no words at all
+            return alpha
+        alpha = np.clip(alpha * above / below, _SMALLEST, _LARGEST)
+    return alpha
 
 
 def _tokens(counts: sparse.csr_array, most: int) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:

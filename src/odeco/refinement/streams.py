@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from odeco.moments.base import Additive, Packable
 from odeco.refinement.documents import Documents, Workspace, pad_topics
-from odeco.refinement.held_out import inverse_totals
+from odeco.refinement.topic_rows import mixed_topics, smoothed_topics
 from odeco.sources import Batch
 from odeco.sources.arrays import join_batches
 from odeco.sources.chunks import join_weights
@@ -159,19 +159,12 @@ class Inference:
     steps: tuple[int, int]
     echo: bool
 
-    @classmethod
-    def at(
-        cls, base: Floats, eta: float, share: np.float32, alpha: Floats, method: str, steps: tuple[int, int], echo: bool
-    ) -> Self:
-        """At the topics of smoothed word counts."""
-        inverse = inverse_totals(base, eta)
-        return cls((base + base.dtype.type(eta)) * inverse, share * inverse, alpha, method, steps, echo)
-
-    def __call__(self, documents: Documents) -> Floats:
+    def __call__(self, documents: Documents, add_to: Floats | None = None) -> Floats:
         n_em, n_cvb0 = self.steps
         if self.method != "cvb0":
-            return documents.em(self.topics, self.alpha, n_em + n_cvb0, variational=self.method == "vb")[0]
-        return documents.cvb0(self.topics, self.own, self.alpha, n_cvb0, echo=self.echo, n_em=n_em)
+            variational = self.method == "vb"
+            return documents.em(self.topics, self.alpha, n_em + n_cvb0, variational=variational, add_to=add_to)[0]
+        return documents.cvb0(self.topics, self.own, self.alpha, n_cvb0, echo=self.echo, n_em=n_em, add_to=add_to)
 
 
 class StreamedSweeps:
@@ -190,6 +183,7 @@ class StreamedSweeps:
         totals = WordTotals(start.shape[1]).update_all([first] if isinstance(first, Batch) else first).total
         weight = max(float(totals.sum()), 1.0)  # as much as the first batch
         self._start = pad_topics(weight / len(start) * mixed_start(start, totals), np.float32)
+        self._topics = np.empty_like(self._start)  # those that the batch at hand sees
 
     def sweep(self, word_counts: Floats, eta: float, *, echo: bool) -> Floats:
         """Word counts (d, width) of one pass over all batches, from those of the pass before."""
@@ -212,36 +206,38 @@ class StreamedSweeps:
             # Of the old counts as much is left as there is still to read. In the first pass there are none: the start
             # counts as one batch of data and fades as they come in.
             share = np.float32(max(1.0 - read / total, 0.0) if total else 0.0)
-            base = fresh + (share * word_counts if total else self._start / np.float32(index + 1))
-            counts, n_tokens = self._count(batch, self._inference(base, eta, share, echo))
-            fresh = fresh + counts
-            read += n_tokens
+            old, left = (word_counts, share) if total else (self._start, np.float32(1 / (index + 1)))
+            inverse = mixed_topics(fresh, old, left, eta, self._topics)
+            read += self._count(batch, self._inference(self._topics, share * inverse, echo), fresh)
         self._documents = self._kept
         self._n_tokens = read
         return fresh
 
-    def _count(self, batch: Batch | Documents | PartitionedCounts, infer: Inference) -> tuple[Floats, float]:
-        """Word counts of a batch and its number of words; where it is elsewhere, they are made there."""
+    def _count(self, batch: Batch | Documents | PartitionedCounts, infer: Inference, add_to: Floats) -> float:
+        """Add the word counts of a batch; its number of words. Where it is elsewhere, they are made there."""
         if isinstance(batch, PartitionedCounts):
             sums = WordCounts(infer).update_all(batch)
-            return sums.counts, sums.n_tokens
+            add_to += sums.counts
+            return sums.n_tokens
         if isinstance(batch, Batch):
             batch = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
             if self._remember:
                 self._kept.append(batch)
-        return infer(batch), batch.n_tokens
+        infer(batch, add_to)
+        return batch.n_tokens
 
-    def _inference(self, base: Floats, eta: float, share: np.float32, echo: bool) -> Inference:
-        """At a base that has this share of the documents' own counts in it already."""
+    def _inference(self, topics: Floats, own: Floats, echo: bool) -> Inference:
+        """At topics that have this share of the documents' own counts in them already."""
         steps = _FORGOTTEN_STEPS
         if self._remember:
             steps = _LATER_STEPS if self._n_tokens else _FIRST_STEPS
-        return Inference.at(base, eta, share, self._alpha, self._method, steps, echo)
+        return Inference(topics, own, self._alpha, self._method, steps, echo)
 
     def add(self, word_counts: Floats, eta: float, batch: Batch, *, echo: bool) -> Floats:
         """The word counts with those of further documents."""
         documents = Documents(batch.counts, self._alpha.size, np.float32, self._workspace, batch.weights)
-        return word_counts + self._inference(word_counts, eta, np.float32(0), echo)(documents)
+        nothing = np.zeros_like(self._alpha)
+        return self._inference(smoothed_topics(word_counts, eta), nothing, echo)(documents, word_counts.copy())
 
 
 def mixed_start(topics: Floats, totals: Floats, share: float = 0.3) -> Floats:

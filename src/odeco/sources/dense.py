@@ -42,7 +42,7 @@ class DenseBatch:
         """The number of columns."""
         return int(self.rows.shape[1])
 
-    def take(self, rows: slice | NDArray[np.intp]) -> DenseBatch:
+    def take(self, rows: slice | NDArray[np.bool_] | NDArray[np.intp]) -> DenseBatch:
         """Some of the rows."""
         return DenseBatch(self.rows[rows], None if self.weights is None else self.weights[rows])
 

@@ -44,11 +44,18 @@ class Extent:
     @classmethod
     def of(cls, columns: NDArray[Any], offsets: NDArray[np.int64], weights: Floats | None) -> Self:
         """Of observations (n, d), NaN where one is missing."""
-        blocks = range(0, len(columns), BATCH_STEPS)  # so that it takes no memory for every step
-        seen = sum(int(np.count_nonzero(~np.isnan(columns[low : low + BATCH_STEPS]).all(axis=1))) for low in blocks)
+        from odeco.kernels.threads import map_parts
+
+        def look(block: int) -> tuple[int, Floats, Floats]:
+            part = columns[BATCH_STEPS * block : BATCH_STEPS * (block + 1)]
+            seen = int(np.count_nonzero(~np.isnan(part).all(axis=1)))
+            return seen, np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
+
+        # In blocks, so that it takes no memory for every step.
+        seen, low, high = zip(*map_parts(look, max(-(-len(columns) // BATCH_STEPS), 1)), strict=True)
         weight = float(offsets[-1]) if weights is None else float(weights @ np.diff(offsets))
-        bounds = np.fmin.reduce(columns, axis=0), np.fmax.reduce(columns, axis=0)
-        return cls(len(columns), offsets.size - 1, weight, seen, *(np.asarray(b, dtype=np.float64) for b in bounds))
+        bounds = np.fmin.reduce(low, axis=0), np.fmax.reduce(high, axis=0)
+        return cls(len(columns), offsets.size - 1, weight, sum(seen), *(np.asarray(b, dtype=float) for b in bounds))
 
     def merge(self, other: Extent) -> Extent:
         """That of both together."""

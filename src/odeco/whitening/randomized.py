@@ -66,17 +66,17 @@ class WordRange:
 
     def whitener(self, n_components: int) -> Whitener:
         """Whiten the first ``n_components`` directions: ``W^T M2 W = I``, lifted back through the scale."""
-        from odeco.kernels.products import tall_product
+        from odeco.kernels.products import scaled_rows, tall_product
 
         check_n_components(n_components, len(self.scale))
         if n_components > len(self.spectrum):
             raise ValueError(f"n_components={n_components} is larger than the {len(self.spectrum)} directions found.")
         check_spectrum(self.spectrum, n_components, tolerance=10 * self.work_eps, allow_indefinite=True)
         scaled = self.rotation[:, :n_components] / np.sqrt(self.spectrum[:n_components])
-        matrix = self.scale[:, None] * tall_product(self.space, scaled)
+        matrix = scaled_rows(tall_product(self.space, scaled), self.scale)
         # M2 W: for exact eigenvectors S^-1 U D^(1/2), otherwise half a power iteration better than that.
         unscale = np.where(self.scale > 0, self.scale, np.inf)
-        lift = tall_product(self.images, scaled) / unscale[:, None]
+        lift = scaled_rows(tall_product(self.images, scaled), 1 / unscale)
         return Whitener(matrix, lift, self.spectrum)
 
     def basis(self, n_directions: int | None = None) -> Array:
@@ -127,6 +127,8 @@ def range_passes(
         Of the products over the data.
     random_state : int, Generator, RandomState or None
     """
+    from odeco.kernels.products import scaled_rows
+
     d = n_features
     check_n_components(n_components, d)
     _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
@@ -136,7 +138,8 @@ def range_passes(
     start = np.eye(d) if exact else as_generator(random_state).standard_normal((d, width))
     first = yield FrequenciesAndPairs(start.astype(work))
     scale = frequency_scale(first.frequencies.mean, word_scale() if callable(word_scale) else word_scale)
-    image = scale[:, None] * first.pairs.product
+    image = first.pairs.product
+    scaled_rows(image, scale, out=image)
     space, images = (start, image * scale) if exact else (yield from _krylov(image, scale, n_products - 1, work))
     spectrum, rotation = _ritz(space, images)
     n_passes, eps = 1 if exact else n_products, float(np.finfo(work).eps)
@@ -171,21 +174,22 @@ def orthonormalize(block: Array) -> Array:
 
 def _krylov(image: Array, scale: Array, n_blocks: int, dtype: DTypeLike) -> Passes[tuple[Array, Array]]:
     """An orthonormal basis of the Krylov space of ``S M2 S`` that begins with an image, and the image of that space."""
-    from odeco.kernels.products import tall_inner, tall_product
+    from odeco.kernels.alignment import zero_lines
+    from odeco.kernels.products import scaled_rows, side_by_side, tall_inner, tall_remainder
 
     blocks: list[Array] = []
     images: list[Array] = []
     for _ in range(n_blocks):
         for _ in range(2):  # twice is enough for orthogonality to the blocks before
             for block in blocks:
-                image = image - tall_product(block, tall_inner(block, image))
+                image = tall_remainder(image, block, tall_inner(block, image))
         blocks.append(orthonormalize(image))
         # S M2 S @ block, one pass.
-        pairs = yield WordPairs((scale[:, None] * blocks[-1]).astype(dtype))
+        pairs = yield WordPairs(scaled_rows(blocks[-1], scale, zero_lines(blocks[-1].shape, dtype)))
         image = pairs.product
-        image *= scale[:, None]
+        scaled_rows(image, scale, out=image)
         images.append(image)
-    return np.hstack(blocks), np.hstack(images)
+    return side_by_side(blocks), side_by_side(images)
 
 
 def _ritz(space: Array, images: Array) -> tuple[Array, Array]:

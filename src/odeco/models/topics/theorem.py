@@ -190,7 +190,8 @@ def search_alpha0(basis: BasisMoments, method: Decomposer = AUTO) -> Alpha0Searc
             best = float(grid[np.argmin(values)])
             for width in POLICY.alpha0_widths:
                 points = best + width * np.array([-1.0, 0.0, 1.0])
-                lowest = _lowest(points, np.array([residual(point, POLICY.exact) for point in points]) ** 2)
+                values = np.array(map_parts(lambda i, at=points: residual(at[i], POLICY.exact), points.size))  # type: ignore[misc]
+                lowest = _lowest(points, values**2)
                 best = float(np.clip(lowest, grid[0], grid[-1]))
     return Alpha0Search(float(np.exp(best)), identified, np.array(sorted(seen.items())))
 
