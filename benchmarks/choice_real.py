@@ -229,7 +229,7 @@ def table(runs: list[dict[str, Any]]) -> str:
         for run in runs
     ]
     header = ["model", "data", "n", "of", "chosen", "by", "BIC", "most that replicate", "held-out halves", "peer",
-              "its BIC", "its held-out rows"]  # fmt: skip
+              "its BIC or evidence", "its held-out rows"]  # fmt: skip
     return harness.markdown_table(header, rows)
 
 
