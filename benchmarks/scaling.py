@@ -263,8 +263,9 @@ def _loop_table(measured: dict[str, Any]) -> str:
         "registers that topics do not fill are lost. Beyond that each register takes a step of CVB0 eleven "
         "multiplications and a reciprocal, where a matrix product would count eight. Three groups of words are on "
         "their way at a time, so that none waits for its sums; that brought little, while three multiplications fewer "
-        "(of fourteen) brought a sixth: the units that multiply bind the loop, not the waits. Outside of the cache rows of "
-        "topics come from farther away, and are fetched a document ahead.\n\n" + harness.markdown_table(header, rows)
+        "(of fourteen) brought a sixth: the units that multiply bind the loop, not the waits. Outside of the cache "
+        "rows of topics come from farther away, and are fetched a document ahead.\n\n"
+        + harness.markdown_table(header, rows)
     )
 
 
