@@ -8,6 +8,7 @@ from threading import Event, Timer
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from odeco.kernels import threads
 from odeco.kernels.threads import _blas_limit, map_parts, single_threaded_blas
 
 
@@ -27,6 +28,17 @@ def test_an_error_in_a_part_reaches_the_caller(monkeypatch):
     monkeypatch.setenv("ODECO_NUM_THREADS", "2")
     with pytest.raises(ZeroDivisionError):
         map_parts(lambda part: 1 // part, 3)
+
+
+def test_who_asks_for_parts_does_them_where_nobody_else_is_free(monkeypatch):
+    monkeypatch.setenv("ODECO_NUM_THREADS", "2")
+    busy = Event()
+    held = threads._pool(2).submit(busy.wait)
+    try:
+        assert map_parts(lambda part: part + 1, 5) == [1, 2, 3, 4, 5]
+        assert not held.done()
+    finally:
+        busy.set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
