@@ -17,8 +17,8 @@ from benchmarks import harness, provenance
 from benchmarks.intervals_cases import CASES, Case
 from benchmarks.provenance import Result, Section
 from odeco.models.cards import known_card
+from odeco.uncertainty.opened import open_again
 from odeco.uncertainty.replication import replication_of_rows
-from odeco.uncertainty.units import units_of
 
 NAME = "intervals"
 # The constants of the intervals were chosen on seeds from 1000 on: figures come from others.
@@ -98,9 +98,9 @@ def _told_apart(case: Case, extra: int, n_sets: int) -> dict[str, Any]:
     for seed in range(FIRST_SEED, FIRST_SEED + n_sets):
         X, given = case.draw(np.random.default_rng(seed), case.sizes[1])
         model = case.make(seed).set_params(n_components=3 + extra).fit(X, **given)
-        units = units_of(known_card(model), model, X, given.get("lengths"), None)
+        data, rng = open_again(known_card(model), model, X, given.get("lengths"), None), np.random.default_rng(seed)
         partners = set(case.partners(model).tolist())
-        for place, value in enumerate(replication_of_rows(model, units, np.random.default_rng(seed))):
+        for place, value in enumerate(replication_of_rows(data.model, data.units(rng), rng)):
             (true if place in partners else spurious).append(float(value))
     return {"model": case.name, "extra": extra, "true": true, "spurious": spurious}
 

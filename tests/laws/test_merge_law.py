@@ -105,6 +105,7 @@ def fits(rng: np.random.Generator) -> Iterator[Any]:
     yield from fit_views(rng)
     yield from fit_sequences(rng)
     yield choose_number(rng)
+    yield from find_intervals(rng)
 
 
 def choose_number(rng: np.random.Generator) -> Any:
@@ -113,6 +114,20 @@ def choose_number(rng: np.random.Generator) -> Any:
     parts = [rows[low : low + 100] for low in range(0, 600, 100)]
     mixture = odeco.GaussianMixture(random_state=0, effort="quick")
     return odeco.choose_components(mixture, out_of_core(lambda: iter(parts)), [1, 2])
+
+
+def find_intervals(rng: np.random.Generator) -> Iterator[Any]:
+    """How sure, from rows that lie elsewhere: scores of rows and of steps, sums by blocks."""
+    rows = 6.0 * rng.choice(2, (600, 1)) + rng.standard_normal((600, 3))
+    parts = [rows[low : low + 100] for low in range(0, 600, 100)]
+    chains = [[np.cumsum(rng.random((50, 1)) < 0.2, axis=0) % 2 for _ in range(10)] for _ in range(4)]
+    for model, data in (
+        (odeco.GaussianMixture(2, random_state=0, effort="quick"), parts),
+        (odeco.GaussianMixture(2, random_state=0, refine=None), parts),
+        (odeco.CategoricalHMM(2, random_state=0, effort="quick", max_iter=3), chains),
+    ):
+        source = out_of_core(lambda data=data: iter(data))
+        yield odeco.intervals(model.fit(source), source, n_replicates=10, replication=False, random_state=0)
 
 
 def everywhere(model: Any, data: Any, n_parts: int = 6) -> Iterator[Any]:

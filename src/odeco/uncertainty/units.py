@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from odeco.fitting.card import Card
 from odeco.sources.base import Batch
 from odeco.sources.dense import DenseBatch
 from odeco.sources.rows import COUNTS, VECTORS, VIEWS, VOTES, RowKind
@@ -70,13 +69,6 @@ class Units:
         if self.uncut is not None:
             return self.uncut, {}
         return self.take(np.arange(self.n))
-
-
-def units_of(card: Card, model: Any, X: Any, lengths: Any, weights: ArrayLike | None) -> Units:
-    """The units of data that a model was fitted to, in memory; its coded copy takes them (`MomentEstimator._coded`)."""
-    from odeco.uncertainty.opened import open_again
-
-    return open_again(card, model, X, lengths, weights).units(np.random.default_rng(0))
 
 
 def units_of_rows(model: Any, batches: Sequence[Any], share: float = 1.0) -> Units:
