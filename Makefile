@@ -57,7 +57,7 @@ layers: $(VENV)/.installed-dev ## imports point down the flow
 
 pytest: $(VENV)/.installed-dev ## the tests and the README examples alone
 	@echo "== tests and README examples"
-	@$(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(TESTS)
+	@$(PY) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 fuzz: $(VENV)/.installed-dev ## hostile input for every door, for FUZZ_SECONDS (120); FUZZ_SEED repeats, FUZZ names targets
 	@$(PY) -m fuzz $(FUZZ) --seconds $(or $(FUZZ_SECONDS),120) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))

@@ -17,6 +17,25 @@ settings.register_profile("odeco with a seed", deadline=None, database=None, pri
 settings.load_profile("odeco")
 
 
+# Files that take longest. Workers take whole files: one that begins last is waited for by all.
+SLOW = (
+    "distributed/test_spark.py",
+    "contracts/test_command_line.py",
+    "contracts/test_command_line_faults.py",
+    "unit/sources/test_scale.py",
+    "unit/models/test_categorical_hmm.py",
+    "browser/test_first_screens.py",
+    "unit/files/test_memory.py",
+    "distributed/test_faults.py",
+    "contracts/test_wheel.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    order = {Path(__file__).parent / name: place for place, name in enumerate(SLOW)}
+    items.sort(key=lambda item: order.get(item.path, len(SLOW)))
+
+
 def pytest_configure(config):
     if config.getoption("--hypothesis-seed", None) is not None:
         settings.load_profile("odeco with a seed")
