@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import odeco
-from benchmarks import harness, provenance, stages
+from benchmarks import harness, provenance, stages, whole_fits
 from benchmarks.cases import CASES, use_threads
 from benchmarks.provenance import Result, Section
 from odeco import simulate
@@ -63,6 +63,15 @@ def _signals(n: int, k: int) -> Any:
 def _tensor(k: int) -> Any:
     return simulate.odeco_tensor(k, noise=0.1 / np.sqrt(k), random_state=SEED).tensor
 
+
+DRAWS: dict[str, Callable[..., Any]] = {
+    "documents": _documents,
+    "rows": _rows,
+    "answers": _answers,
+    "symbols": _symbols,
+    "measurements": _measurements,
+    "signals": _signals,
+}
 
 # How data are drawn, how a model is fitted (with a fixed number of steps), its base size, the values of each axis.
 Sweep = tuple[Callable[..., Any], Callable[[Any, int], Any], dict[str, int], dict[str, tuple[int, ...]]]
@@ -124,14 +133,22 @@ SWEEPS: dict[str, Sweep] = {
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Section]:
-    """The sweeps and the stages, or `only` some of both."""
-    measurements = {name: partial(_measure, name, quick) for name in ("sweeps", "stages")}
+    """The sweeps, the stages and whole fits, or `only` some of them."""
+    measurements = {name: partial(_measure, name, quick) for name in KINDS}
     measured = provenance.code("tensor", "topics", "spheres", "latent classes", "symbols", "measurements", "signals")
     return provenance.measure(measurements, only, ["numpy", "scipy"], lambda name: measured, quick=quick)
 
 
+# What is measured, and of which names.
+KINDS: dict[str, list[str]] = {
+    "sweeps": list(SWEEPS),
+    "stages": list(stages.STAGES),
+    "whole fits": list(whole_fits.fits(DRAWS)),
+}
+
+
 def _measure(kind: str, quick: bool) -> dict[str, Any]:
-    names = list(SWEEPS if kind == "sweeps" else stages.STAGES)[:: 3 if quick else 1]
+    names = KINDS[kind][:: 3 if quick else 1]
     counts = (1,) if kind == "sweeps" else THREADS
     measured = {
         name: {str(count): harness.child("benchmarks.scaling", kind, name, int(quick), count) for count in counts}
@@ -177,6 +194,7 @@ def _medians(sweeps: dict[str, Any]) -> dict[str, Any]:
 
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "sweeps": _medians,
+    "whole fits": lambda tables: tables,
     "stages": lambda tables: {
         name: {count: stages.with_limits(measured) for count, measured in found.items()}
         for name, found in tables.items()
@@ -202,6 +220,11 @@ def docs_tables(result: Result) -> str:
         parts.append(_stage_table(name, measured))
     if "stages" in result:
         parts.append(f"Stages: {result.told('stages')}")
+    if "whole fits" in result:
+        parts.append(
+            "What a second thread gains in whole default fits, the least of three runs:\n\n"
+            f"{whole_fits.table(result['whole fits'])}\n\nWhole fits: {result.told('whole fits')}"
+        )
     parts.append(
         "Limit: the larger of flops at the speed of a matrix product and bytes at the speed of memory, both measured "
         "in the same process with the same threads; a stage at 100 % could not be faster without doing less. Flops "
@@ -309,4 +332,9 @@ if __name__ == "__main__":
     kind, name, quick, count = sys.argv[1], sys.argv[2], bool(int(sys.argv[3])), int(sys.argv[4])
     use_threads(count)
     with harness.threads(count):
-        print(json.dumps(stages.measure(name, quick) if kind == "stages" else sweep(name, quick)))
+        measured = {
+            "sweeps": sweep,
+            "stages": stages.measure,
+            "whole fits": partial(whole_fits.measure, DRAWS),
+        }[kind](name, quick)
+        print(json.dumps(measured))
