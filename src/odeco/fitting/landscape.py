@@ -63,8 +63,8 @@ class Landscape(ABC, Generic[State]):
         return self.split(state, rng, 0)
 
     def takes(self, state: State, /) -> bool:
-        """Whether a state that another search on these rows has found means the same here."""
-        return True
+        """Whether a state that another search on these rows has found means the same here, and is no accident."""
+        return not self.degenerate(state)
 
     @abstractmethod
     def degenerate(self, state: State, /) -> bool:

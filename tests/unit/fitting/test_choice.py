@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import scale
 
 import odeco
 from odeco.exceptions import MomentWarning
@@ -447,3 +449,12 @@ def test_as_many_as_there_can_be_have_an_end():
     choice = odeco.choose_components(odeco.ICA(random_state=0), sources @ [[1.0, 0.5], [0.2, 1.0]], [1, 2])
     assert (choice.best, choice.open_ended) == (2, False)
     assert "there may be more" not in choice.reason
+
+
+def test_components_on_equal_values_are_not_handed_down():
+    """Measurements to a tenth: nine components find one on equal values, which merged down would win at three."""
+    rows = scale(load_iris().data)
+    found = odeco.choose_components(
+        odeco.GaussianMixture(covariance_type="full", random_state=0), rows, range(1, 10), halves=False, every=True
+    )
+    assert found.best == 2

@@ -67,15 +67,21 @@ class GaussianLandscape(RowLandscape[GaussianParameters]):
         return done.parameters, float(done.trace.best)
 
     def takes(self, state: GaussianParameters) -> bool:
-        """Not where rows are projected: every search has directions of its own."""
-        return self.points.rest is None
+        """Not where rows are projected: every search has directions of its own. Nor what sits on equal values: with
+        many components one is found sooner or later, and merged down it would win at every smaller number.
+        """
+        return self.points.rest is None and not bool((self._least(state) < POLICY.thin).any())
+
+    def _least(self, state: GaussianParameters) -> Floats:
+        """The least variance of each component in any direction, as a share of the columns' own."""
+        return COVARIANCES[self.covariance_type].least(state.covariances, self.scales)
 
     def degenerate(self, state: GaussianParameters) -> bool:
         """Whether a component is thin in some direction and has fewer rows than twice what determine it."""
         kind = COVARIANCES[self.covariance_type]
         if kind.shared:
             return False
-        least = kind.least(state.covariances, self.scales)
+        least = self._least(state)
         rows = state.weights * len(self.rows)
         return bool(((least < POLICY.thin) & (rows < max(POLICY.few_rows, 2 * (self.rows.shape[1] + 1)))).any())
 
