@@ -2,7 +2,7 @@
 
 Those are of ICA beside its peers, and of the moment estimates of all models (`benchmarks.errors`).
 
-Each panel runs in a process of its own, the same data and threads for everybody, after a small fit that compiles.
+Each panel runs in a process of its own, the same data and threads for everybody, after a small fit.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _documents(quick: bool) -> Measured:
     data = found or case.draw(*(case.quick_sizes if quick else case.sizes), FIRST_SEED)
     title = "descriptions of Debian packages" if found else "documents drawn from the model"
     k, train = data.k, data.train
-    for options in OURS[:2]:  # loads and compiles
+    for options in OURS[:2]:  # loads what is needed
         topics.fit_odeco(train, k, **options)
     for module in CASES["topics"].peers:
         import_module(module)
@@ -140,7 +140,7 @@ def _ours_and_peers(
     small = chosen.draw(*chosen.quick_sizes, FIRST_SEED + 1)
     for make in [make for _, make in peers.values()]:  # loads
         _fitted(lambda make=make: make(small, 2).fit(small.train), lambda model: 0.0)
-    for options in OURS[:2]:  # loads and compiles what the whole data need
+    for options in OURS[:2]:  # loads what the whole data need
         _fitted(lambda options=options: ours(data, **options).fit(data.train), lambda model: 0.0)
 
     def point(make: Callable[[], Any], ready: Callable[[Any], Any]) -> tuple[float, float]:

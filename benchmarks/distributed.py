@@ -238,7 +238,7 @@ def _link_speed(client: Any) -> float:
 
 
 def _warm_up() -> None:
-    """Load the compiled code, which a worker that has run for a while has done, and clear what that left."""
+    """Load all code, which a worker that has run for a while has done, and clear what that left."""
     _fit(lambda: iter([_few_documents()]), 5)
     gc.collect()
 

@@ -93,7 +93,7 @@ def _child(path: Path, k: int, refine: bool) -> dict[str, Any]:
 
 
 def fit(path: str, k: int, refine: bool) -> dict[str, Any]:
-    """One fit in this process; what is loaded and compiled anyway comes before the clock starts."""
+    """One fit in this process; what is loaded anyway comes before the clock starts."""
     import odeco
     from odeco.files import read_counts
 

@@ -20,7 +20,7 @@ FIGURES = ROOT / "docs" / "figures"
 
 
 def times(function: Callable[[], Any], repeats: int = 5) -> list[float]:
-    """Seconds of several runs after one that warms up caches (and compiles, where anything compiles)."""
+    """Seconds of several runs after one that warms up caches (a peer may compile)."""
     function()
     return [once(function) for _ in range(repeats)]
 
@@ -71,23 +71,19 @@ def memory_speeds(size: int = 20_000_000, dtype: Any = np.float64) -> list[float
     return [3.0 * a.nbytes / spent for spent in times(lambda: np.add(a, b, out=out), 5)]
 
 
-def child(module: str, *arguments: Any, cache: str | None = None) -> Any:
-    """What `python -m module arguments` prints, as JSON; its last line where a peer prints more.
-
-    `cache` is the folder of compiled code that it uses instead of the usual one.
-    """
-    variables = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
-    return _last_line(["-m", module, *map(str, arguments)], variables)
+def child(module: str, *arguments: Any) -> Any:
+    """What `python -m module arguments` prints, as JSON; its last line where a peer prints more."""
+    return _last_line(["-m", module, *map(str, arguments)])
 
 
 def child_code(code: str) -> Any:
     """What `python -c code` prints last, as JSON: a process that has loaded nothing of ours."""
-    return _last_line(["-c", code], dict(os.environ))
+    return _last_line(["-c", code])
 
 
-def _last_line(arguments: list[str], variables: dict[str, str]) -> Any:
+def _last_line(arguments: list[str]) -> Any:
     command = [sys.executable, *arguments]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables).stdout
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
     return json.loads(output.strip().splitlines()[-1])
 
 

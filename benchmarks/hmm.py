@@ -51,7 +51,7 @@ def _code(section: str) -> tuple[str, ...]:
 
 
 def _warm_up() -> None:
-    """Compile what compiles."""
+    """Load what every fit and every answer needs."""
     x = np.random.default_rng(0).integers(0, 4, 5_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MomentWarning)

@@ -44,7 +44,7 @@ def measure_case(
     kind: str, d: int, k: int, *, seeds: int = SEEDS, n: int = N, covariance_type: str = "diag"
 ) -> dict[str, Any]:
     """Log-likelihoods per step and seconds of both, on fresh seeds."""
-    fit(GaussianHMM(2, covariance_type=covariance_type, random_state=0), draw(kind, 9_000, d, 2, 0))  # compiles
+    fit(GaussianHMM(2, covariance_type=covariance_type, random_state=0), draw(kind, 9_000, d, 2, 0))  # loads
     runs = [measure_seed(kind, n, d, k, seed, covariance_type) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
     return {"kind": kind, "covariance": covariance_type, "n": n, "d": d, "k": k, "seeds": seeds, "runs": runs}
 

@@ -87,7 +87,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
     packages = ["numpy", "scipy", "scikit-learn", "python-picard"]
     measurements = {name: partial(measure, quick) for name, measure in SECTIONS.items()}
     with harness.threads(1):
-        fit("odeco", draw(5_000, 5, 5, 0.0, True, 0)[0], 5)  # compiles
+        fit("odeco", draw(5_000, 5, 5, 0.0, True, 0)[0], 5)  # loads what is needed
         return provenance.measure(measurements, only, packages, lambda name: provenance.code("signals"), quick=quick)
 
 

@@ -136,7 +136,7 @@ def _crowd(
 
 
 def _views(quick: bool) -> list[dict[str, Any]]:
-    MultiViewMixture(2, random_state=0).fit(draw_words(500, 100, 2, 0))  # loads and compiles
+    MultiViewMixture(2, random_state=0).fit(draw_words(500, 100, 2, 0))  # loads what is needed
     return [_views_case(2 if quick else 5, *case) for case in VIEWS[: 1 if quick else None]]
 
 

@@ -1,14 +1,13 @@
-"""Every model beside its peers in one table: time, quality, peak memory, optima, and compilation apart.
+"""Every model beside its peers in one table: time, quality, peak memory, optima.
 
 Each case runs in a process of its own, where everybody gets the same data and the same threads; peak memory is measured
-in a further process for each contender, compilation in one with an empty cache.
+in a further process for each contender.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -48,47 +47,31 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> dict[str, Sect
 
 def _case(name: str, quick: bool) -> dict[str, Any]:
     measured = _child("case", name, quick)
-    if quick:  # without what takes processes of its own: an empty cache, memory that nobody used before
+    if quick:  # without what takes processes of its own: memory that nobody used before
         return measured
-    with tempfile.TemporaryDirectory() as cache:
-        ever, later = (_child("first", name, quick, cache=cache) for _ in range(2))
-    memory = {who: _child("memory", name, quick, who)["bytes"] for who in CASES[name].fits}
-    return measured | {
-        "memory": memory,
-        "compile": {"ever": ever["first"], "in a process": later["first"], "again": later["again"]},
-    }
+    return measured | {"memory": {who: _child("memory", name, quick, who)["bytes"] for who in CASES[name].fits}}
 
 
-def _child(job: str, name: str, quick: bool, who: str = "odeco", cache: str | None = None) -> dict[str, Any]:
-    return harness.child("benchmarks.overview", job, name, int(quick), who, cache=cache)
+def _child(job: str, name: str, quick: bool, who: str = "odeco") -> dict[str, Any]:
+    return harness.child("benchmarks.overview", job, name, int(quick), who)
 
 
 def _sizes(case: Case, quick: bool) -> tuple[Any, ...]:
     return case.quick_sizes if quick else case.sizes
 
 
-def job_first(case: Case, quick: bool, who: str) -> dict[str, Any]:
-    """Seconds of the first fit of this process and of the next: on the small sizes, compilation is what differs."""
-    data = case.draw(*case.quick_sizes, FIRST_SEED)
-    first, again = (_timed(case, who, data, FIRST_SEED)[1] for _ in range(2))
-    return {"first": first, "again": again}
-
-
 def job_memory(case: Case, quick: bool, who: str) -> dict[str, Any]:
-    """Peak memory of one fit above what the process holds with the data and everything loaded and compiled."""
+    """Peak memory of one fit above what the process holds with the data and everything loaded."""
     _timed(case, who, case.draw(*case.quick_sizes, FIRST_SEED), 0)
     data = case.draw(*_sizes(case, quick), FIRST_SEED)
     return {"bytes": peak_above(lambda: _timed(case, who, data, 0))}
 
 
 def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
-    """Seconds and quality of everybody on the same data sets; imports and our compilation come before."""
+    """Seconds and quality of everybody on the same data sets; imports and a first fit come before."""
     for module in case.peers:
         import_module(module)
-    small = case.draw(*case.quick_sizes, FIRST_SEED - 1)
-    first = _timed(case, "odeco", small, 0)[1]
-    if not quick:  # large data may take paths that were not compiled yet
-        _timed(case, "odeco", case.draw(*case.sizes, FIRST_SEED - 1), 0)
+    _timed(case, "odeco", case.draw(*_sizes(case, quick), FIRST_SEED - 1), 0)
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.fits}
     for i in range(1 if quick else SEEDS):
         data = case.draw(*_sizes(case, quick), FIRST_SEED + i)
@@ -96,11 +79,10 @@ def job_case(case: Case, quick: bool, who: str) -> dict[str, Any]:
             if i < FEWER.get(name, SEEDS):
                 model, seconds = _timed(case, name, data, i)
                 runs[name].append({"seconds": seconds, "quality": case.quality(model, data)})
-    again = _timed(case, "odeco", small, 0)[1]
     measured = {"sizes": list(_sizes(case, quick)), "threads": case.threads, "runs": runs}
     if quick:
         measured["memory"] = {name: peak_above(lambda name=name: _timed(case, name, data, 0)) for name in case.fits}
-    return measured | {"compile": {"in a process": first, "again": again}}
+    return measured
 
 
 def _timed(case: Case, who: str, data: Any, seed: int) -> tuple[Any, float]:
@@ -126,6 +108,7 @@ def summary(case: Case, measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
         pairs = list(zip(rows, runs["odeco"], strict=False))
         table[name] = {
             "seconds": float(np.median([row["seconds"] for row in rows])),
+            "slowest": max(row["seconds"] for row in rows),
             "ratio": float(np.median([row["seconds"] / ours["seconds"] for row, ours in pairs])),
             "quality": float(np.median([row["quality"] for row in rows])),
             "difference": float(np.median([row["quality"] - ours["quality"] for row, ours in pairs])),
@@ -153,52 +136,30 @@ def docs_tables(result: Result) -> str:
                 [
                     who,
                     f"{times(row['seconds'])} s",
+                    f"{times(row['slowest'])} s",
                     times(row["ratio"]),
                     f"{row['quality']:,.5g}" if who == "odeco" else f"{row['difference']:+.3g}",
                     f"{row['reached']} of {row['seeds']}",
                     "" if memory is None else f"{memory / 1e6:,.0f} MB",
                 ]
             )
-        table = harness.markdown_table(
-            ["", "seconds", "times odeco's", case.measure, f"best optimum (within {case.tolerance:g})", "peak memory"],
-            rows,
-        )
+        best = f"best optimum (within {case.tolerance:g})"
+        header = ["", "seconds", "slowest", "times odeco's", case.measure, best, "peak memory"]
+        table = harness.markdown_table(header, rows)
         threads = "one thread" if measured["threads"] == 1 else f"{measured['threads']} threads"
         sizes = " x ".join(f"{size:,}" for size in measured["sizes"])
         direction = "lower" if case.lower else "higher"
         head = f"**{case.title}** ({sizes}; {threads} for everybody; {direction} is better)"
         parts.append(f"{head}\n\n{table}\n\n{result.told(name)}")
-    return "\n\n".join([*parts, _compile_table(result), _notes(result)])
-
-
-def _compile_table(result: Result) -> str:
-    rows = [
-        [
-            case.title.split(":")[0],
-            *(_seconds(result[name]["compile"].get(when)) for when in ("ever", "in a process", "again")),
-        ]
-        for name, case in CASES.items()
-        if name in result
-    ]
-    header = [
-        "small fit by odeco",
-        "the first ever: compiles",
-        "the first in a later process: loads what was compiled",
-        "the next",
-    ]
-    return "Compilation, which the times above leave out:\n\n" + harness.markdown_table(header, rows)
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.2g} s"
+    return "\n\n".join([*parts, _notes(result)])
 
 
 def _notes(result: Result) -> str:
     where = "after the other fits" if any(s.quick for s in result.sections.values()) else "in its own process"
     return (
-        "Medians over data sets; of others, by how much their quality differs from odeco's and the ratio of times, "
-        "both on the same data sets. Best optimum: quality within the tolerance of the best that anybody reached on a "
-        "data set; of as many as the contender ran on. Peak memory: of one fit, "
+        "Medians over data sets, and the slowest fit; of others, by how much their quality differs from odeco's and "
+        "the ratio of times, both on the same data sets. Best optimum: quality within the tolerance of the best that "
+        "anybody reached on a data set; of as many as the contender ran on. Peak memory: of one fit, "
         f"{where}, above what the process holds with the data loaded (processes that gensim and scikit-learn start are "
         f"not counted). Made by `python -m benchmarks overview`.\n\n{result.machines()}"
     )
@@ -213,7 +174,6 @@ def report(result: Result) -> None:
 
 
 JOBS: dict[str, Callable[[Case, bool, str], dict[str, Any]]] = {
-    "first": job_first,
     "case": job_case,
     "memory": job_memory,
 }

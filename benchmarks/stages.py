@@ -159,7 +159,7 @@ STAGES: dict[str, list[Stage]] = {
 
 
 def measure(name: str, quick: bool) -> dict[str, Any]:
-    """The stages of one fit, the second of this process: nothing is compiled any more."""
+    """The stages of one fit, the second of this process: everything is loaded."""
     case, stages = CASES[name], STAGES[name]
     sizes = case.quick_sizes if quick else case.sizes
     data = case.draw(*sizes, SEED)

@@ -61,7 +61,7 @@ def _measure(name: str, quick: bool) -> dict[str, Any]:
     _, options, share, known, threads = SECTIONS[name]
     texts = documents(int(share * (2000 if quick else N_DOCUMENTS)), accents=name == "accents")
     ours, theirs = Vectorizer(**options), CountVectorizer(**options)
-    ours.fit(texts[:100])  # compiles, once in a lifetime
+    ours.fit(texts[:100])  # loads what is needed
     if known:
         ours.fit(texts)
         theirs.fit(texts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -112,13 +112,6 @@ def topic_error(topics: Any, truth: Any) -> float:
     """Mean L1 distance (0 to 2) of true topics from their partners, the best assignment."""
     distances = cdist(truth, topics, "cityblock")
     return float(distances[linear_sum_assignment(distances)].mean())
-
-
-def first_fit(sizes: Sizes) -> dict[str, float]:
-    """Seconds of the first fit ever (compiling), of the first in a later process (loading), and of the next."""
-    with tempfile.TemporaryDirectory() as folder:
-        ever, later = (_child("first-fit", sizes.n, sizes.d, sizes.k, cache=folder) for _ in range(2))
-    return {"ever": ever[0], "in a process": later[0], "again": later[1]}
 
 
 def synthetic(sizes: Sizes) -> list[dict[str, Any]]:
@@ -254,7 +247,7 @@ def _streamed(n: int, sizes: Sizes, part: int = 25_000) -> dict[str, Any]:
             counts = lda_documents(min(part, n - start), topics, alpha, random_state=index).counts
             sparse.save_npz(Path(folder) / f"{index:04d}.npz", counts, compressed=False)
             nonzeros += counts.nnz
-        peak, spent = _child("streamed", folder, sizes.k)
+        peak, spent = harness.child("benchmarks.topics", folder, sizes.k)
     return {"documents": n, "nonzeros": nonzeros, "peak bytes": peak, "seconds": spent, "matrix bytes": 8 * nonzeros}
 
 
@@ -396,32 +389,17 @@ def _seconds(fits: list[Fit]) -> list[float]:
 
 
 SECTIONS: dict[str, Callable[[Sizes], Any]] = {
-    section.__name__: section
-    for section in (first_fit, synthetic, real, real_online, growth, streamed, scale, starts, ways)
+    section.__name__: section for section in (synthetic, real, real_online, growth, streamed, scale, starts, ways)
 }
 
-# Processes of their own
 
-
-def _child(*arguments: Any, cache: str | None = None) -> list[float]:
-    """The numbers that `python -m benchmarks.topics arguments` prints."""
-    environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
-    command = [sys.executable, "-m", "benchmarks.topics", *map(str, arguments)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=harness.ROOT, env=environment)
-    return [float(number) for number in output.stdout.split()]
-
-
-def _child_first_fit(n: str, d: str, k: str) -> list[float]:
-    counts = draw(int(n), int(d), int(k), 0).counts
-    return [fit_odeco(counts, int(k)).seconds for _ in range(2)]
-
-
-def _child_streamed(folder: str, k: str) -> list[float]:
+def _streamed_here(folder: str, k: int) -> list[float]:
+    """Memory above what the process held before, and seconds."""
     paths = sorted(Path(folder).glob("*.npz"))
     first = sparse.load_npz(paths[0])
-    fit_odeco([first[:1_000]], int(k))  # everything that is loaded anyway comes before the first look
+    fit_odeco([first[:1_000]], k)  # everything that is loaded anyway comes before the first look
     before = peak_memory()
-    spent = fit_odeco(lambda: map(sparse.load_npz, paths), int(k)).seconds
+    spent = fit_odeco(lambda: map(sparse.load_npz, paths), k).seconds
     return [peak_memory() - before, spent]
 
 
@@ -432,5 +410,4 @@ def peak_memory() -> float:
 
 
 if __name__ == "__main__":
-    jobs = {"first-fit": _child_first_fit, "streamed": _child_streamed}
-    print(*jobs[sys.argv[1]](*sys.argv[2:]))
+    print(json.dumps(_streamed_here(sys.argv[1], int(sys.argv[2]))))

@@ -56,7 +56,7 @@ def _joined(result: Result) -> list[Row]:
 def docs_tables(result: Result) -> str:
     makers = {"synthetic": _synthetic, "real": _real, "growth": _growth, "streamed": _streamed}
     makers |= {"scale": _scale, "starts": _starts}
-    also = {"synthetic": ["first_fit"], "real": ["real_online"]}
+    also = {"real": ["real_online"]}
     parts = [
         f"{make(result)}\n\n{result.told(name, *also.get(name, []))}"
         for name, make in makers.items()
@@ -66,7 +66,7 @@ def docs_tables(result: Result) -> str:
 
 
 def _synthetic(result: Result) -> str:
-    s, first = result.settings("synthetic"), result["first_fit"]
+    s = result.settings("synthetic")
     fastest = np.median(result["synthetic"][0]["seconds"])
     rows = [
         [
@@ -83,9 +83,7 @@ def _synthetic(result: Result) -> str:
     return (
         f"**Documents of the model itself**: n = {s['n']:,}, d = {s['d']:,}, k = {s['k']}, alpha0 = 0.5, 60 words "
         "each, Zipfian topics. The error is the mean L1 distance of true topics from their partners. The peers know "
-        f"alpha0: they are given alpha = alpha0 / k, and eta = 0.01.\n\n{harness.markdown_table(header, rows)}\n\n"
-        f"The very first default fit after installation took {first['ever']:.3g} s, compilation included; the first of "
-        f"a later process {first['in a process']:.3g} s, the next {first['again']:.3g} s."
+        f"alpha0: they are given alpha = alpha0 / k, and eta = 0.01.\n\n{harness.markdown_table(header, rows)}"
     )
 
 
