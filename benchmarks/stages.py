@@ -127,8 +127,8 @@ def _nothing(data: Any, model: Any) -> tuple[float, float]:
 STAGES: dict[str, list[Stage]] = {
     "tensor": [Stage("odeco.decomposition.methods:run_method", "orthogonal iteration", _contractions)],
     "topics": [
-        Stage("odeco.models.topics.moments:choose_word_scale", "scale of words, on a pilot", _nothing),
-        Stage("odeco.models.topics.moments:range_passes", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:directions", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:pair_noise", "noise of the pairs", _nothing),
         Stage("odeco.models.topics.moments:_triples", "triples on them", _triples),
         Stage(
             "odeco.models.lda.estimator:LatentDirichletAllocation._theorem",
