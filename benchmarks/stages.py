@@ -44,9 +44,9 @@ def _nonzeros(data: Any) -> tuple[float, int, int]:
 
 
 def _directions(data: Any, model: Any) -> tuple[float, float]:
-    """Three products C'(C R) with k + 10 columns after a pass for the frequencies; 8 bytes a nonzero and pass."""
+    """Two products C'(C R) with k + 10 columns, after the one made with the frequencies; 8 bytes a nonzero and pass."""
     z, _, k = _nonzeros(data)
-    return 3 * 4 * z * (k + 10), 4 * 8 * z
+    return 2 * 4 * z * (k + 10), 2 * 8 * z
 
 
 def _triples(data: Any, model: Any) -> tuple[float, float]:
