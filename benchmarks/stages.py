@@ -44,9 +44,9 @@ def _nonzeros(data: Any) -> tuple[float, int, int]:
 
 
 def _directions(data: Any, model: Any) -> tuple[float, float]:
-    """Three products C'(C R) with k + 10 columns after a pass for the frequencies; 8 bytes a nonzero and pass."""
+    """Two products C'(C R) with k + 10 columns, after the one made with the frequencies; 8 bytes a nonzero and pass."""
     z, _, k = _nonzeros(data)
-    return 3 * 4 * z * (k + 10), 4 * 8 * z
+    return 2 * 4 * z * (k + 10), 2 * 8 * z
 
 
 def _triples(data: Any, model: Any) -> tuple[float, float]:
@@ -127,8 +127,8 @@ def _nothing(data: Any, model: Any) -> tuple[float, float]:
 STAGES: dict[str, list[Stage]] = {
     "tensor": [Stage("odeco.decomposition.methods:run_method", "orthogonal iteration", _contractions)],
     "topics": [
-        Stage("odeco.models.topics.moments:choose_word_scale", "scale of words, on a pilot", _nothing),
-        Stage("odeco.models.topics.moments:range_passes", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:directions", "directions of word pairs", _directions),
+        Stage("odeco.models.topics.moments:pair_noise", "noise of the pairs", _nothing),
         Stage("odeco.models.topics.moments:_triples", "triples on them", _triples),
         Stage(
             "odeco.models.lda.estimator:LatentDirichletAllocation._theorem",

@@ -58,7 +58,7 @@ void cvb0_rows(const Indptr& indptr, const Columns& columns, const Vector<const 
                                   .strengths = exactly("strengths", strengths, n, k),
                                   .spreads = exactly("spreads", spreads, n, k),
                                   .word_counts = exactly("word_counts", word_counts, extent(topics), k)};
-    cvb0<Real>().cvb0_rows(counts, arrays, range, n_em, n_iter, echo);
+    cvb0<Real>(k).cvb0_rows(counts, arrays, range, n_em, n_iter, echo);
 }
 
 template <class Real>

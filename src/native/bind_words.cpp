@@ -40,6 +40,20 @@ void gram_rows(const Indptr& indptr, const Columns& columns, const Vector<const 
 }
 
 template <class Real>
+double posterior_rows(const Indptr& indptr, const Columns& columns, const Vector<const Real>& values,
+                      const Vector<const double>& weights, const Matrix<const double>& logs,
+                      const Vector<const double>& log_weights, Index start, Index stop, const Vector<double>& totals,
+                      const Matrix<double>& out) {
+    const Range range{start, stop};
+    const Csr<Real> counts = csr<Real>(indptr, columns, values, range, extent(logs));
+    const Index k = extent(logs, 1);
+    require_at_least("the number of topics", k, 1);
+    return sparse<Real>().posterior_rows(counts, exactly("weights", weights, counts.n_rows), rows(logs),
+                                         exactly("log_weights", log_weights, k), range, exactly("totals", totals, k),
+                                         exactly("out", out, extent(logs), k));
+}
+
+template <class Real>
 void weighted_column_sums(const Indptr& indptr, const Columns& columns, const Vector<const Real>& values,
                           const Vector<const double>& weights, const Vector<double>& out) {
     const Csr<Real> counts = csr<Real>(indptr, columns, values, extent(out));
@@ -50,6 +64,7 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "project_rows", project_rows<Real>);
     define(module, "scatter_rows", scatter_rows<Real>);
     define(module, "gram_rows", gram_rows<Real>);
+    define(module, "posterior_rows", posterior_rows<Real>);
     define(module, "weighted_column_sums", weighted_column_sums<Real>);
 }
 

@@ -66,8 +66,8 @@ ODECO_INLINE void find_densities(const Words<N, Real>& words, Index p, Index las
     constexpr int W = WIDTH<Real>;
     const Index n = words.registers();
     const Real *totals = mine.totals, *own_row = mine.own_row, *own_word = mine.own_word, *topic[U];
-    Real norm[U], owned[U];
-    Vec<Real> norms[U]{}, owns[U]{};
+    Real both[2 * U];
+    Vec<Real> sums[2 * U]{};
     for (int u = 0; u < U; ++u) {
         const Index word = smaller(p + u, last - 1);
         topic[u] = words.topic(word);
@@ -81,16 +81,15 @@ ODECO_INLINE void find_densities(const Words<N, Real>& words, Index p, Index las
         for (int u = 0; u < U; ++u) {
             const Vec<Real> phi = words.part(topic[u], i), product = load(totals + i * W) * phi;
             const Vec<Real> own = load(own_row + i * W) * phi + load(own_word + i * W);
-            norms[u] += product;
-            owns[u] += product * own;
+            sums[u] += product;
+            sums[U + u] += product * own;
             store(group.products + (u * n + i) * W, product);
             store(group.own + (u * n + i) * W, own);
         }
     });
-    all_totals<U>(norms, norm);
-    all_totals<U>(owns, owned);
-    const Few<U, Real> whole = few<U>(norm), count = few<U>(group.count), one = 1 + Few<U, Real>{};
-    const Few<U, Real> less = whole - count * few<U>(owned) / whole, least = Real(CVB0_FLOOR) * whole;
+    all_totals<2 * U>(sums, both);
+    const Few<U, Real> whole = few<U>(both), count = few<U>(group.count), one = 1 + Few<U, Real>{};
+    const Few<U, Real> less = whole - count * few<U>(both + U) / whole, least = Real(CVB0_FLOOR) * whole;
     const Few<U, Real> density = (less > least ? less : least) / (count > 0 ? count : one);
     __builtin_memcpy(group.density, &density, sizeof(density));
 }

@@ -51,16 +51,20 @@ const int LEVEL = chosen_level();
 
 #ifdef ODECO_X86_LEVELS
 #define ODECO_CHOOSE(table) (LEVEL == 2 ? v4::table : LEVEL == 1 ? v3::table : baseline::table)
+// Rows of up to 24 single numbers fill registers of 8 better than those of 16, and with more rows do not stay in them:
+// of 20 topics a step of CVB0 takes 10.2 ns a word with them, and 11.6 with 16.
+#define ODECO_CHOOSE_FOR(width, table) (LEVEL == 2 && (width) <= 24 ? v3::table : ODECO_CHOOSE(table))
 #else
 #define ODECO_CHOOSE(table) baseline::table
+#define ODECO_CHOOSE_FOR(width, table) baseline::table
 #endif
 
 template <> const SparseKernels<float>& sparse() { return ODECO_CHOOSE(sparse32); }
 template <> const SparseKernels<double>& sparse() { return ODECO_CHOOSE(sparse64); }
 template <> const DocumentKernels<float>& documents() { return ODECO_CHOOSE(documents32); }
 template <> const DocumentKernels<double>& documents() { return ODECO_CHOOSE(documents64); }
-template <> const Cvb0Kernels<float>& cvb0() { return ODECO_CHOOSE(cvb32); }
-template <> const Cvb0Kernels<double>& cvb0() { return ODECO_CHOOSE(cvb64); }
+template <> const Cvb0Kernels<float>& cvb0(Index width) { return ODECO_CHOOSE_FOR(width, cvb32); }
+template <> const Cvb0Kernels<double>& cvb0(Index width) { return ODECO_CHOOSE_FOR(2 * width, cvb64); }
 template <> const MixtureKernels<float>& mixture() { return ODECO_CHOOSE(mixture32); }
 template <> const MixtureKernels<double>& mixture() { return ODECO_CHOOSE(mixture64); }
 template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(posteriors32); }

@@ -7,7 +7,7 @@ namespace odeco {
 
 template <class Real> const SparseKernels<Real>& sparse();
 template <class Real> const DocumentKernels<Real>& documents();
-template <class Real> const Cvb0Kernels<Real>& cvb0();
+template <class Real> const Cvb0Kernels<Real>& cvb0(Index width);  // of the rows of topics
 template <class Real> const MixtureKernels<Real>& mixture();
 template <class Real> const PosteriorKernels<Real>& posteriors();
 template <class Real> const ScoreKernels<Real>& scores();

@@ -13,6 +13,8 @@ template <class Real> struct SparseKernels {
     void (*project_rows)(Csr<Real>, Rows<const Real> block, Range, Rows<Real> out);
     void (*scatter_rows)(Csr<Real>, const Real* weights, Rows<const Real> rows, Range, Rows<Real> out);
     void (*gram_rows)(Csr<Real>, const Real* weights, Rows<const Real> block, Range, Rows<Real> out);
+    double (*posterior_rows)(Csr<Real>, const double* weights, Rows<const double> logs, const double* log_weights, Range,
+                             double* totals, Rows<double> out);
     void (*weighted_column_sums)(Csr<Real>, const double* weights, double* out);
 };
 

@@ -2,8 +2,10 @@
 //
 // A row of the block is read or written for each nonzero: the products are bound by memory. Sums over the nonzeros of a
 // row stay in registers, a panel of columns at a time; the row of column numbers that is read again is in the cache.
+#include <math.h>
+
+#include "exponential.hpp"
 #include "kernels.hpp"
-#include "vectors.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
@@ -18,14 +20,14 @@ template <class Work> ODECO_INLINE void over_panels(Index count, Work work) {
 }
 
 // out = sum_p values[p] block[columns[p]], over the nonzeros of row j.
-template <class Real>
-ODECO_INLINE void gather(Csr<Real> c, Index j, Rows<const Real> block, RowShape<Real> shape, Real* out) {
+template <class Count, class Real>
+ODECO_INLINE void gather(Csr<Count> c, Index j, Rows<const Real> block, RowShape<Real> shape, Real* out) {
     over_panels(shape.count, [&](auto constant, Index at) {
         constexpr int n = constant.value;
         Vec<Real> even[n]{}, odd[n]{};  // two chains of sums, so that additions do not wait for one another
         auto add = [&](Index p, Vec<Real>* sums) __attribute__((always_inline)) {
             const Real* row = block[c.columns[p]];
-            for (int i = 0; i < n; ++i) sums[i] += c.values[p] * load(row, at + i, shape.count, shape.tail);
+            for (int i = 0; i < n; ++i) sums[i] += Real(c.values[p]) * load(row, at + i, shape.count, shape.tail);
         };
         Index p = c.indptr[j], last = c.indptr[j + 1];
         for (; p + 2 <= last; p += 2) {
@@ -38,8 +40,8 @@ ODECO_INLINE void gather(Csr<Real> c, Index j, Rows<const Real> block, RowShape<
 }
 
 // out[columns[p]] += values[p] weight row, over the nonzeros of row j.
-template <class Real>
-ODECO_INLINE void scatter(Csr<Real> c, Index j, Real weight, const Real* row, RowShape<Real> shape, Rows<Real> out) {
+template <class Count, class Real>
+ODECO_INLINE void scatter(Csr<Count> c, Index j, Real weight, const Real* row, RowShape<Real> shape, Rows<Real> out) {
     over_panels(shape.count, [&](auto constant, Index at) {
         constexpr int n = constant.value;
         Vec<Real> scaled[n];
@@ -47,7 +49,7 @@ ODECO_INLINE void scatter(Csr<Real> c, Index j, Real weight, const Real* row, Ro
         for (Index p = c.indptr[j]; p < c.indptr[j + 1]; ++p) {
             Real* target = out[c.columns[p]];
             for (int i = 0; i < n; ++i) {
-                auto sum = load(target, at + i, shape.count, shape.tail) + c.values[p] * scaled[i];
+                auto sum = load(target, at + i, shape.count, shape.tail) + Real(c.values[p]) * scaled[i];
                 store(target, at + i, shape.count, shape.tail, sum);
             }
         }
@@ -73,8 +75,38 @@ void gram_rows(Csr<Real> c, const Real* weights, Rows<const Real> block, Range r
     for (Index j = range.start; j < range.stop; ++j) {
         if (weights[j] == 0) continue;
         gather(c, j, block, shape, +row);
-        scatter<Real>(c, j, weights[j], row, shape, out);
+        scatter<Real, Real>(c, j, weights[j], row, shape, out);
     }
+}
+
+// A document's log joint densities to shares of its topics, and these to the sums, while they are in the cache. In double
+// precision, whatever that of the counts: log-likelihoods are compared to many digits.
+template <class Count>
+double posterior_rows(Csr<Count> c, const double* weights, Rows<const double> logs, const double* log_weights, Range range,
+                      double* totals, Rows<double> out) {
+    constexpr int W = WIDTH<double>;
+    const RowShape<double> shape(logs.width);
+    Scratch<double> row(shape.padded()), prior(shape.padded()), sums(shape.padded());
+    for (Index i = 0; i < shape.padded(); ++i) prior[i] = i < logs.width ? log_weights[i] : -INFINITY;
+    double log_likelihood = 0;
+    for (Index j = range.start; j < range.stop; ++j) {
+        if (weights[j] == 0) continue;
+        gather<Count, double>(c, j, logs, shape, row);
+        Vec<double> top = repeat(-double(INFINITY)), parts{};
+        for (Index i = 0; i < shape.padded(); i += W) top = maximum<double>(top, load(row + i) + load(prior + i));
+        const double highest = largest<double>(top);
+        for (Index i = 0; i < shape.padded(); i += W) {
+            const Vec<double> value = exponential<double>(load(row + i) + load(prior + i) - highest);
+            parts += value;
+            store(row + i, value);
+        }
+        const double sum = total<double>(parts), weight = weights[j] / sum;
+        for (Index i = 0; i < shape.padded(); i += W) store(sums + i, load(sums + i) + weight * load(row + i));
+        scatter<Count, double>(c, j, weight, row, shape, out);
+        log_likelihood += weights[j] * (highest + log(sum));
+    }
+    for (Index i = 0; i < logs.width; ++i) totals[i] += sums[i];
+    return log_likelihood;
 }
 
 // In double precision, whatever that of the counts.
@@ -85,7 +117,8 @@ template <class Real> void weighted_column_sums(Csr<Real> c, const double* weigh
 }
 
 template <class Real>
-constexpr SparseKernels<Real> table{project_rows<Real>, scatter_rows<Real>, gram_rows<Real>, weighted_column_sums<Real>};
+constexpr SparseKernels<Real> table{project_rows<Real>, scatter_rows<Real>, gram_rows<Real>, posterior_rows<Real>,
+                                    weighted_column_sums<Real>};
 
 }  // namespace
 

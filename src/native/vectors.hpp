@@ -93,7 +93,7 @@ template <int U, class Real> struct FewOf {
     typedef Real type __attribute__((vector_size(U * sizeof(Real))));
 };
 template <int U, class Real> using Few = typename FewOf<U, Real>::type;
-template <int U, class Real> ODECO_INLINE Few<U, Real> few(const Real (&numbers)[U]) {
+template <int U, class Real> ODECO_INLINE Few<U, Real> few(const Real* numbers) {
     Few<U, Real> found;
     __builtin_memcpy(&found, numbers, sizeof(found));
     return found;
@@ -140,10 +140,12 @@ template <class Real> struct Tail {
     }
 #elif defined(__AVX2__)
     ODECO_INLINE Vec<Real> load(const Real* p) const {
+        if (count == WIDTH<Real>) return ODECO_ISA::load(p);  // masks take longer, to write above all
         if constexpr (sizeof(Real) == 4) return _mm256_maskload_ps(p, mask());
         else return _mm256_maskload_pd(p, mask());
     }
     ODECO_INLINE void store(Real* p, Vec<Real> v) const {
+        if (count == WIDTH<Real>) return ODECO_ISA::store(p, v);
         if constexpr (sizeof(Real) == 4) _mm256_maskstore_ps(p, mask(), v);
         else _mm256_maskstore_pd(p, mask(), v);
     }

@@ -19,8 +19,8 @@ State = TypeVar("State")
 
 # Rows that new components are put on: the worst, as a share of all.
 _WORST = 0.05
-# Numbers in the sums of the pairs whose mergers are judged at a time.
-_MOST_NUMBERS = 2**22
+# Numbers in the sums of the pairs whose mergers are judged at a time: few enough to stay in the cache.
+_MOST_NUMBERS = 2**16
 
 
 class Climbable(Protocol[State]):

@@ -52,6 +52,15 @@ def gram_rows(
 ) -> None:  # fmt: skip
     """``out += C.T @ (weights[:, None] * (C @ block))`` over the rows start to stop, in one sweep."""
 
+def posterior_rows(
+    indptr: Int64s, columns: Int32s, values: Floats, weights: Doubles, logs: Doubles, log_weights: Doubles, start: int,
+    stop: int, totals: Doubles, out: Doubles, /,
+) -> float:  # fmt: skip
+    """The E step of a mixture of multinomials over the rows start to stop, `logs` of its topics word by word (d, k).
+
+    Adds the posteriors p, times weights (n,), to `totals` (k,) and ``C.T @ p`` to `out` (d, k); the log-likelihood.
+    """
+
 def weighted_column_sums(indptr: Int64s, columns: Int32s, values: Floats, weights: Doubles, out: Doubles, /) -> None:
     """``out += C.T @ weights``, in double precision."""
 

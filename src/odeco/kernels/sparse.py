@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.kernels._native import gram_rows, project_rows, scatter_rows, weighted_column_sums
+from odeco.kernels._native import gram_rows, posterior_rows, project_rows, scatter_rows, weighted_column_sums
 from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 
-__all__ = ["add_sparse_inner", "gram_rows", "project_rows", "scatter_rows", "sparse_product", "weighted_column_sums"]
+__all__ = ["add_posteriors", "gram_rows", "project_rows", "scatter_rows", "sparse_product", "weighted_column_sums"]
 
 Floats = NDArray[np.float64]
 
@@ -36,10 +36,25 @@ def sparse_product(counts: Any, block: Floats) -> Floats:
     return out
 
 
-def add_sparse_inner(counts: Any, rows: Floats, out: Floats) -> None:
-    """``out += counts.T @ rows`` for a CSR array (n, d) and dense rows (n, k), on the thread that calls."""
-    n = counts.shape[0]
-    scatter_rows(*_parts(counts), np.ones(n), rows, 0, n, out)
+def add_posteriors(
+    counts: Any, weights: Floats, logs: Floats, log_weights: Floats, totals: Floats, word_counts: Floats
+) -> float:
+    """The E step of a mixture of multinomials (`posterior_rows`), documents shared by threads; the log-likelihood."""
+    indptr, columns = counts.indptr.astype(np.int64, copy=False), counts.indices.astype(np.int32, copy=False)
+    n_parts = thread_count() if counts.nnz * logs.shape[1] > _LEAST_PRODUCTS else 1
+    bounds = balanced_parts(indptr, n_parts).tolist()
+    others = np.zeros((n_parts - 1, *logs.shape)), np.zeros((n_parts - 1, logs.shape[1]))
+
+    def work(part: int) -> float:
+        sums, shares = (others[0][part - 1], others[1][part - 1]) if part else (word_counts, totals)
+        low, high = bounds[part], bounds[part + 1]
+        return posterior_rows(indptr, columns, counts.data, weights, logs, log_weights, low, high, shares, sums)
+
+    found = map_parts(work, n_parts)
+    for sums, shares in zip(*others, strict=True):
+        word_counts += sums
+        totals += shares
+    return float(sum(found))
 
 
 def _parts(counts: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:

@@ -101,7 +101,8 @@ class Documents:
             max(_MOST_BYTES // max(self.n_words * width * np.dtype(dtype).itemsize, 1), 2),
             _MOST_BLOCKS,
         )
-        self._bounds = balanced_parts(self.indptr, int(n_blocks))
+        self._bounds = balanced_parts(self.indptr, int(n_blocks)).tolist()
+        self._cuts = np.linspace(0, self.n_words, len(self._bounds)).astype(int).tolist()
         self._workspace = workspace
 
     def em(
@@ -153,7 +154,7 @@ class Documents:
         return self.indptr, self.columns, self.values
 
     def _block(self, index: int) -> tuple[int, int]:
-        return int(self._bounds[index]), int(self._bounds[index + 1])
+        return self._bounds[index], self._bounds[index + 1]
 
     def _collect(self, work: Callable[[int, int, Floats], float], add_to: Floats | None = None) -> tuple[Floats, float]:
         """Run ``work(start, stop, sums)`` on every block; the sums (d, width), or what they are added to, and the total
@@ -162,14 +163,13 @@ class Documents:
         n_blocks = len(self._bounds) - 1
         sums = self._workspace.take((n_blocks, self.n_words, self.strengths.shape[1]), self.values.dtype)
         merged = np.empty(sums.shape[1:], sums.dtype) if add_to is None else add_to
-        cuts = np.linspace(0, self.n_words, n_blocks + 1).astype(int)
 
         def block(index: int) -> float:
             sums[index] = 0
             return work(*self._block(index), sums[index])
 
         def merge(index: int) -> None:
-            words = slice(cuts[index], cuts[index + 1])
+            words = slice(self._cuts[index], self._cuts[index + 1])
             first = sums[0, words] if add_to is None else np.add(merged[words], sums[0, words], out=merged[words])
             for others in sums[1:, words]:
                 first = np.add(first, others, out=merged[words])

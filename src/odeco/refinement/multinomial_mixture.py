@@ -13,8 +13,7 @@ from scipy import sparse
 from odeco.families import responsibilities
 from odeco.families.counts import CATEGORICAL
 from odeco.families.simplex import log_dirichlet, proportions
-from odeco.kernels.sparse import add_sparse_inner, sparse_product
-from odeco.kernels.threads import sum_batches
+from odeco.kernels.sparse import add_posteriors, sparse_product
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources import Batch as Documents
@@ -109,10 +108,12 @@ class LogTopics:
     """The logarithms of a mixture, taken once for all its documents."""
 
     def __init__(self, weights: Floats, topics: Floats) -> None:
+        self.weights, self._topics, self._impossible = weights, topics, None
         possible = topics > 0
-        self.weights, self._topics = weights, topics
-        self._logs = np.ascontiguousarray(np.log(np.where(possible, topics, 1.0)).T)
-        self._impossible = None if possible.all() else np.ascontiguousarray((~possible).T, dtype=np.float64)
+        if not possible.all():
+            self._impossible = np.ascontiguousarray((~possible).T, dtype=np.float64)
+            topics = np.where(possible, topics, 1.0)
+        self.words = np.log(topics.T, order="C")  # word by word, (d, k)
 
     def __reduce__(self) -> tuple[type[LogTopics], tuple[Floats, Floats]]:
         """Logarithms do not travel: they are taken again."""
@@ -123,7 +124,7 @@ class LogTopics:
 
         A word that a topic cannot have makes the topic impossible, -inf; 0 log 0 is 0.
         """
-        joint = sparse_product(counts, self._logs)
+        joint = sparse_product(counts, self.words)
         joint += np.log(self.weights)
         if self._impossible is not None:
             joint[sparse_product(counts, self._impossible) > 0] = -np.inf
@@ -161,35 +162,27 @@ class _Posteriors(Additive):
         self.log_likelihood, self.total = 0.0, 0.0
 
     def update(self, batch: Documents | Batch) -> None:
-        """The E step on a batch of documents, of which threads share the chunks."""
-        chunks = list(document_chunks(batch))
-        if len(chunks) > 1:
-            self.merge(sum_batches(chunks, self.emptied))
-        else:
-            for counts, sample_weight in chunks:
-                self._add(counts, sample_weight)
-
-    def _add(self, counts: sparse.csr_array, sample_weight: Floats | None) -> None:
-        resp, log_likelihood = self.logs.posterior(counts)
-        if sample_weight is not None:
-            resp *= sample_weight[:, None]
-            log_likelihood = log_likelihood * sample_weight
-        self.log_likelihood += float(log_likelihood.sum())
-        add_sparse_inner(counts, resp, self.word_counts)
-        self.shares += resp.sum(axis=0)
-        self.total += float(len(resp) if sample_weight is None else sample_weight.sum())
+        """The E step on a batch of documents."""
+        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
+        rows, prior = np.ones(counts.shape[0]) if weights is None else weights, np.log(self.state.weights)
+        found = add_posteriors(counts, rows, self.logs.words, prior, self.shares, self.word_counts)
+        self.log_likelihood += found
+        self.total += float(rows.sum())
 
 
 def _em_step(read: Callable[[], Iterable[Any]], state: Mixture, smoothing: float) -> tuple[Mixture, float]:
     """One step, and the log posterior per document before it."""
-    sums = _Posteriors(state, LogTopics(state.weights, state.topics)).update_all(read())
-    prior = log_dirichlet(state.topics, smoothing) + log_dirichlet(state.weights, smoothing)
+    logs = LogTopics(state.weights, state.topics)
+    sums = _Posteriors(state, logs).update_all(read())
+    prior = smoothing * float(logs.words.sum()) + log_dirichlet(state.weights, smoothing)
     return maximize(sums.shares, sums.word_counts.T, smoothing), (sums.log_likelihood + prior) / max(sums.total, 1e-300)
 
 
 def maximize(totals: Floats, words: Floats, smoothing: float) -> Mixture:
     """The M step, from the numbers of documents (k,) and of words (k, d) of each topic."""
-    return Mixture(proportions(totals, smoothing), proportions(words, smoothing))
+    topics = words + smoothing  # no row is without any weight
+    topics /= topics.sum(axis=1, keepdims=True)
+    return Mixture(proportions(totals, smoothing), topics)
 
 
 def _reader(counts: sparse.csr_array | Iterable[Batch], sample_weight: ArrayLike | None) -> Callable[[], Iterable[Any]]:

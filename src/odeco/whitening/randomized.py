@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +95,7 @@ def range_passes(
     n_features: int,
     n_components: int,
     *,
-    word_scale: float | Callable[[], float] = 0.5,
+    word_scale: float = 0.5,
     n_oversamples: int = 10,
     n_products: int = 3,
     dtype: DTypeLike = np.float32,
@@ -115,10 +114,9 @@ def range_passes(
     n_features : int
         Words d of the source that the passes are run on.
     n_components : int
-    word_scale : float or callable
+    word_scale : float
         s: words are scaled by about ``M1 ** -s`` on both sides before the directions are found. 0 is the paper's
-        whitening; 1/2 gives every word the same variance, as in correspondence analysis. A function is asked for it
-        when the frequencies are known.
+        whitening; 1/2 gives every word the same variance, as in correspondence analysis.
     n_oversamples : int
         Extra columns of the random block.
     n_products : int
@@ -127,22 +125,42 @@ def range_passes(
         Of the products over the data.
     random_state : int, Generator, RandomState or None
     """
-    from odeco.kernels.products import scaled_rows
+    _check_options(word_scale, n_oversamples, n_products, dtype)
+    first = yield first_look(n_features, n_components, n_oversamples, n_products, dtype, random_state)
+    return (yield from directions(first, word_scale, n_products))
 
+
+def first_look(
+    n_features: int,
+    n_components: int,
+    n_oversamples: int = 10,
+    n_products: int = 3,
+    dtype: DTypeLike = np.float32,
+    random_state: RandomState = None,
+) -> FrequenciesAndPairs:
+    """Sums for the first pass of `range_passes`: frequencies, and the product with a random block or all of M2."""
     d = n_features
     check_n_components(n_components, d)
-    _check_options(0.0 if callable(word_scale) else word_scale, n_oversamples, n_products, dtype)
     width = min(n_components + n_oversamples, d)
-    exact = d <= max(_SMALL_VOCABULARY, width * (n_products - 1))
-    work = np.dtype(np.float64 if exact else dtype)
-    start = np.eye(d) if exact else as_generator(random_state).standard_normal((d, width))
-    first = yield FrequenciesAndPairs(start.astype(work))
-    scale = frequency_scale(first.frequencies.mean, word_scale() if callable(word_scale) else word_scale)
+    if d <= max(_SMALL_VOCABULARY, width * (n_products - 1)):
+        return FrequenciesAndPairs(np.eye(d))
+    return FrequenciesAndPairs(as_generator(random_state).standard_normal((d, width)).astype(dtype))
+
+
+def directions(first: FrequenciesAndPairs, word_scale: float, n_products: int = 3) -> Passes[WordRange]:
+    """The other passes: once the first was made, they may be made at several scales."""
+    from odeco.kernels.products import scaled_rows
+
+    start, scale = first.pairs.basis, frequency_scale(first.frequencies.mean, word_scale)
     image = first.pairs.product
     scaled_rows(image, scale, out=image)
-    space, images = (start, image * scale) if exact else (yield from _krylov(image, scale, n_products - 1, work))
+    exact = start.shape[0] == start.shape[1]
+    if exact:
+        space, images = np.asarray(start, np.float64), image * scale
+    else:
+        space, images = yield from _krylov(image, scale, n_products - 1, start.dtype)
     spectrum, rotation = _ritz(space, images)
-    n_passes, eps = 1 if exact else n_products, float(np.finfo(work).eps)
+    n_passes, eps = 1 if exact else n_products, float(np.finfo(start.dtype).eps)
     return WordRange(first.frequencies, scale, space, images, rotation, spectrum, n_passes, eps)
 
 

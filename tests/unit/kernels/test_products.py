@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from odeco.kernels import products
-from odeco.kernels.sparse import add_sparse_inner, sparse_product
+from odeco.kernels.sparse import add_posteriors, sparse_product
 
 ROWS = 9_001  # enough for two threads, and no multiple of what they take at a time
 
@@ -41,7 +41,20 @@ def test_remainders_scales_and_columns(rng):
 
 def test_products_with_counts(rng):
     counts = sparse.random_array((ROWS, 300), density=0.02, format="csr", rng=rng)
-    block, rows, sums = rng.standard_normal((300, 11)), rng.standard_normal((ROWS, 11)), np.ones((300, 11))
+    block = rng.standard_normal((300, 11))
     np.testing.assert_allclose(sparse_product(counts, block), counts @ block, atol=1e-13)
-    add_sparse_inner(counts, rows, sums)
-    np.testing.assert_allclose(sums, 1 + counts.T @ rows, atol=1e-11)  # of some 200 products
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 11, 16, 37])
+def test_expected_counts_of_a_mixture_match_the_loops(rng, k, dtype):
+    counts = sparse.random_array((ROWS, 300), density=0.02, format="csr", rng=rng).astype(dtype)
+    logs, log_shares = np.log(rng.dirichlet(np.ones(300), k).T, order="C"), np.log(rng.dirichlet(np.ones(k)))
+    weights, totals, words = rng.integers(0, 3, ROWS).astype(float), np.ones(k), np.ones((300, k))
+    found = add_posteriors(counts, weights, logs, log_shares, totals, words)
+    joint = counts.astype(float) @ logs + log_shares
+    values = np.logaddexp.reduce(joint, axis=1)
+    resp = weights[:, None] * np.exp(joint - values[:, None])
+    assert found == pytest.approx(weights @ values, rel=1e-12)  # rounding, here and below
+    np.testing.assert_allclose(totals, 1 + resp.sum(axis=0), rtol=1e-11)
+    np.testing.assert_allclose(words, 1 + counts.astype(float).T @ resp, rtol=1e-11)

@@ -108,6 +108,13 @@ def test_the_word_scale_follows_the_noise(sample):
     assert choose_word_scale(as_batch(sample.counts), K, rng) == 0.5
     rare = lda_documents(300, zipf_topics(20, 3000, random_state=1), np.full(20, 0.1), random_state=2)
     assert choose_word_scale(as_batch(rare.counts), 20, rng) == 0.25  # most words are hardly sampled
+    # Without a pilot, too: what 1/2 shows is seen first, and two passes are made again.
+    moments = [
+        word_moments(as_source(x), k, word_scale=None, rng=rng) for x, k in ((sample.counts, K), (rare.counts, 20))
+    ]
+    assert [found.word_scale for found in moments] == [0.5, 0.25]
+    given = word_moments(as_source(rare.counts), 20, word_scale=0.25, rng=rng)
+    assert moments[1].basis.n_passes == given.basis.n_passes + 2
 
 
 def test_samples_are_spread_over_the_data(sample):

@@ -61,8 +61,8 @@ class LatentDirichletAllocation(TransformerMixin, TopicEstimator):  # type: igno
     tol : float
         Gain, in nats per held-out word (or of the objective per word), below which the refinement stops.
     word_scale : "auto" or float
-        Words are scaled by frequency ** -word_scale before whitening. "auto": 1/2 where a pilot sample shows all
-        components above the noise at that scale, 1/4 elsewhere.
+        Words are scaled by frequency ** -word_scale before whitening. "auto": 1/2 where all components
+        are above the noise at that scale (on a sample of many documents), 1/4 elsewhere.
     method, method_options : str, mapping or None
         Method of `odeco.decompose`, and its options.
     document_weights : {"auto", "equal", "length"}

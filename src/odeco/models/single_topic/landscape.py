@@ -77,7 +77,8 @@ class DocumentLandscape(RowLandscape[Mixture]):
     def expected(self, sums: Sums, state: Mixture) -> Floats:
         words = sums[1]
         length = words.sum(axis=1)
-        return np.asarray(xlogy(words, words).sum(axis=1) - xlogy(length, length))
+        logs = np.log(np.maximum(words, np.finfo(float).tiny))
+        return np.asarray(np.einsum("ij,ij->i", words, logs) - xlogy(length, length))
 
     def degenerate(self, state: Mixture) -> bool:
         return False

@@ -117,8 +117,9 @@ class TopicEstimator(TopicReading, Converging, MomentEstimator, ClassNamePrefixF
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to counts (n, d): an array, sparse matrix, DataFrame, or anything `odeco.sources.as_source` takes.
 
-        The data are read four times for the moments (twice where the vocabulary is small) and once per step of the
-        refinement. `sample_weight` says how often each document counts.
+        The data are read four times for the moments (twice where the vocabulary is small, two times more where few
+        documents do not show all topics at the first `word_scale`) and once per step of the refinement.
+        `sample_weight` says how often each document counts.
         """
         return self._fit(X, sample_weight=sample_weight)
 

@@ -16,7 +16,7 @@ from odeco.sources.base import thin
 from odeco.sources.partitions import is_elsewhere
 from odeco.whitening import Whitener
 from odeco.whitening.noise import pair_noise
-from odeco.whitening.randomized import WordRange, range_passes, word_range
+from odeco.whitening.randomized import WordRange, directions, first_look, word_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,10 @@ def word_passes(
 ) -> Passes[WordMoments]:
     """Leading directions of word pairs, one pass for the moments on them, and the noise (sections 6.1.1 and 6.1.2).
 
+    Where no word scale is given it is 1/2 if all components then stand out from the noise, and 1/4 elsewhere: scaling
+    words by M1^(-1/2) is best while rare words are sampled well; on real text, where most of the vocabulary is rare, it
+    drowns the directions in the noise of rare words, and M1^(-1/4) is better. Of many documents, a pilot sample tells.
+
     Documents are weighed by length (`weigh_by_length`), or equally, as in the paper, with a `half_length` of 0. Of the
     source itself a sample is taken, and where its documents are at hand an implicit tensor is made of them.
     """
@@ -51,16 +55,24 @@ def word_passes(
     scale: Callable[[], float] = yield Beside(
         lambda: choose_word_scale(sample(), n_components, pilot) if word_scale is None else word_scale
     )
-    directions = range_passes(source.n_features, n_components, word_scale=scale, random_state=rng)
-    found = yield from mapped(directions, weigh)
-    n_documents = int(found.frequencies.n_at_least[1])
+    first = yield Mapped(first_look(source.n_features, n_components, random_state=rng), weigh)
+    n_documents = int(first.frequencies.n_at_least[1])
+    # Where the sample is all there is, nothing shows better which scale to take than what comes of it.
+    try_both = word_scale is None and not is_elsewhere(source) and first.n <= len(sample())
+    used = POLICY.fine if try_both else scale()
+    found = yield from mapped(directions(first, used), weigh)
     noise = yield Beside(lambda: _noise_of(found, sample(), n_components, n_documents))
+    if try_both and not _stand_out(found, noise(), n_components):
+        used, n_before = POLICY.coarse, found.n_passes - 1
+        found = yield from mapped(directions(first, used), weigh)
+        found = replace(found, n_passes=found.n_passes + n_before)
+        noise = yield Beside(lambda: _noise_of(found, sample(), n_components, n_documents))
     whitener = found.whitener(n_components)
     moments, everything = yield from mapped(_triples(source.map(weigh), found, whitener), weigh)
     suggested = int(np.count_nonzero(found.spectrum > noise()))
     n_passes = found.n_passes + (1 if everything is None else 2)
     basis = BasisMoments(whitener, moments, found.spectrum, n_passes, suggested, everything)
-    return WordMoments(basis, noise(), scale())
+    return WordMoments(basis, noise(), used)
 
 
 def _triples(
@@ -83,11 +95,7 @@ def _triples(
 
 
 def choose_word_scale(sample: Batch, n_components: int, rng: np.random.Generator) -> float:
-    """1/2 where that scale shows all components above the noise on a pilot sample, 1/4 elsewhere.
-
-    Scaling words by M1^(-1/2) is best while rare words are sampled well; on real text, where most of the vocabulary is
-    rare, it drowns the directions in the noise of rare words, and M1^(-1/4) is better.
-    """
+    """1/2 where that scale shows all components above the noise on a pilot sample, 1/4 elsewhere: see `word_passes`."""
     pilot = thin(sample, POLICY.pilot)
     if n_components >= min(pilot.counts.shape):
         return POLICY.coarse
@@ -101,7 +109,12 @@ def choose_word_scale(sample: Batch, n_components: int, rng: np.random.Generator
     except ValueError:  # too few documents for pairs at all: the passes over everything will say so
         return POLICY.coarse
     noise = _noise_of(found, pilot, n_components, int(found.frequencies.n_at_least[1]))
-    return POLICY.fine if found.spectrum[n_components - 1] > noise else POLICY.coarse
+    return POLICY.fine if _stand_out(found, noise, n_components) else POLICY.coarse
+
+
+def _stand_out(found: WordRange, noise: float, n_components: int) -> bool:
+    """Whether all components do."""
+    return len(found.spectrum) >= n_components and bool(found.spectrum[n_components - 1] > noise)
 
 
 def _noise_of(found: WordRange, sample: Batch, n_components: int, n_documents: int) -> float:

@@ -24,7 +24,7 @@ class Policy:
 
     # How words are whitened.
 
-    # Documents on which the word scale is chosen, and on which the noise is measured.
+    # Documents on which the word scale is chosen, where there are more than those on which the noise is measured.
     pilot: int = 5_000
     noise_sample: int = 20_000
     # Word scales: 1/2 gives every word the same variance; less where noise would drown the directions.
