@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, TRIAL, Candidate, Found, Origin, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Found, Origin, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, Options
@@ -32,7 +32,7 @@ def sample_size(options: Options, dimension: int) -> int:
 
 
 def trial_size(options: Options, dimension: int) -> int:
-    """Rows of a short look at what the theorem's start is worth."""
+    """Rows of a short look at what the theorem's start is worth, where components are seen in so many dimensions."""
     k = options.n_components
     needed = POLICY.trial_rows_each * n_parameters(options.covariance_type, k, dimension)
     return min(max(POLICY.trial_rows, needed), sample_size(options, dimension))
@@ -59,7 +59,7 @@ def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> boo
     rng = np.random.default_rng(0)  # a look at chance that leaves the fit's own alone
     clusters = [Candidate("", lambda n=n: sample.clusters(n, 0)) for n in (2 * k, k)]  # type: ignore[misc]
     own = Candidate("", lambda: sample.lower(start.parameters))
-    found = search(sample.landscape, [own, *clusters], k, TRIAL, rng)
+    found = search(sample.landscape, [own, *clusters], k, POLICY.trial, rng)
     mine = next(outcome for outcome in found.outcomes if outcome.candidate is own)
     if mine is found.best:
         return True
@@ -69,7 +69,7 @@ def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> boo
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to compare candidates on; spheres in many columns are seen on ``directions`` (d, r), orthonormal."""
+    """Rows to compare candidates on; spheres are seen on ``directions`` (d, r), orthonormal, where there are any."""
 
     landscape: GaussianLandscape
     directions: Floats | None = field(repr=False)
@@ -82,16 +82,18 @@ class Sample:
         options: Options,
         rng: np.random.Generator,
         dtype: Any = np.float64,
+        directions: Floats | None = None,
     ) -> Sample:
+        """Of some rows. Spheres in many columns are seen on the directions given, or on principal ones of the rows."""
         rows = np.asarray(batch.rows, dtype=np.float64) - description.mean
         d, kind = description.dimension, options.covariance_type
-        scales = description.column_variances
-        directions, rest = None, None
+        scales, rest = description.column_variances, None
         if kind in SPHERICAL:
             scales = np.full(1, scales.mean())
             width = max(POLICY.principal_columns, POLICY.principal_columns_each * options.n_components)
-            if d > max(POLICY.many_columns, width) and len(rows) > width:
+            if directions is None and d > max(POLICY.many_columns, width) and len(rows) > width:
                 directions = leading_directions(as_dense_source([batch]), description.mean, width, rng)[1]
+            if directions is not None:
                 projected = rows @ directions
                 rest = np.maximum(np.einsum("ij,ij->i", rows, rows) - np.einsum("ij,ij->i", projected, projected), 0)
                 rows = projected

@@ -118,12 +118,12 @@ class Problem:
         """Some rows to compare candidates on."""
         return self.samples(size, 1)[0]
 
-    def samples(self, size: int, n: int, dtype: Any = np.float64) -> list[Sample]:
+    def samples(self, size: int, n: int, dtype: Any = np.float64, directions: Floats | None = None) -> list[Sample]:
         """Several that have no row in common; `dtype` is that of the products of EM on them."""
         batch = self.some_rows(n * size)
         weights = batch.weights
         parts = [DenseBatch(batch.rows[i::n], None if weights is None else weights[i::n]) for i in range(n)]
-        return [Sample.of(part, self.description, self.options, self.rng, dtype) for part in parts]
+        return [Sample.of(part, self.description, self.options, self.rng, dtype, directions) for part in parts]
 
     def limits(self, parameters: GaussianParameters) -> dict[str, Any]:
         """What keeps variances up, and the covariance that a shared one is read from."""
@@ -172,9 +172,11 @@ def climbed(source: DenseSource, begin: GaussianParameters, options: Options) ->
 
 
 def _is_trusted(problem: Problem, start: Start) -> bool:
-    size = trial_size(problem.options, problem.description.dimension)
+    # Spheres differ in the span of their means alone: on the directions of all rows few of them tell who is ahead.
+    directions = problem.moments.lift if problem.options.covariance_type in SPHERICAL else None
+    size = trial_size(problem.options, problem.description.dimension if directions is None else directions.shape[1])
     # A short look, in the precision in which EM goes on from this start.
-    samples = partial(problem.samples, size, 2, problem.whole(start.parameters).dtype)
+    samples = partial(problem.samples, size, 2, problem.whole(start.parameters).dtype, directions)
     return is_trusted(start, problem.options, samples, small=problem.is_small)
 
 
