@@ -67,12 +67,29 @@ def n_parameters(covariance_type: str, k: int, d: int) -> int:
     return k - 1 + k * d + COVARIANCES[covariance_type].n_free(k, d)
 
 
+class Kept:
+    """Features of n rows, in one piece of memory: the system gives that in large pages, in a third of the time."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.blocks: dict[tuple[str, int], Rows] = {}
+        self._memory: dict[str, Rows] = {}
+
+    def room(self, family: str, shape: tuple[int, int], first: int, dtype: Any) -> Rows:
+        """Where the features (p, m) of the rows from ``first`` on go; of threads that ask at once one makes it."""
+        width, m = shape
+        memory = self._memory.get(family)
+        if memory is None:
+            memory = self._memory.setdefault(family, np.empty(self.n * width, dtype))
+        return memory[first * width : (first + m) * width].reshape(shape)
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """Rows that EM can read again and again: batches, the origin they are taken about, the dtype of the products.
 
     ``rest`` are squared norms of what was projected out of each row, where rows are projections; ``dimension`` is that
-    of the data all the same. Features are formed once and for all where ``kept`` is an (empty) dictionary.
+    of the data all the same. Features are formed once and for all where there is room for them in ``kept``.
     """
 
     batches: Iterable[DenseBatch]
@@ -80,7 +97,7 @@ class Points:
     dtype: Any
     dimension: int
     rest: Rows | None = None
-    kept: dict[tuple[str, int], Rows] | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def blocks(self, kind: str, batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Floats | None]]:
         """Features of rows about the origin, and their weights; ``first`` is the batch's place among all rows.
@@ -89,12 +106,12 @@ class Points:
         """
         family = "spherical" if kind == "tied_spherical" else kind
         for low in range(0, len(batch), _ROWS):
-            key = (family, first + low)
-            features = None if self.kept is None else self.kept.get(key)
+            rows, key = batch.rows[low : low + _ROWS], (family, first + low)
+            features = None if self.kept is None else self.kept.blocks.get(key)
             if features is None:
-                features = self._features(family, batch.rows[low : low + _ROWS], first + low)
+                features = self._features(family, rows, first + low)
                 if self.kept is not None:
-                    self.kept[key] = features
+                    self.kept.blocks[key] = features
             yield features, None if batch.weights is None else batch.weights[low : low + _ROWS]
 
     def features(self, kind: str) -> Iterator[Rows]:
@@ -107,8 +124,10 @@ class Points:
     def _features(self, kind: str, rows: Rows, first: int) -> Rows:
         """What log densities are linear in: (y, ||y||^2 + rest, 1), (y, y^2, 1), or (y, 1)."""
         m, p = rows.shape
-        extra = {"spherical": 2, "diag": p + 1}.get(kind, 1)
-        features = np.empty((p + extra, m), dtype=self.dtype).T
+        shape = (p + {"spherical": 2, "diag": p + 1}.get(kind, 1), m)
+        features = (
+            np.empty(shape, self.dtype) if self.kept is None else self.kept.room(kind, shape, first, self.dtype)
+        ).T
         y = features[:, :p]
         if self.origin is None:
             y[:] = rows

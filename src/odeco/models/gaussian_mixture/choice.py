@@ -18,7 +18,7 @@ from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, Options
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.gaussian_mixture.theorem import Start, lifted
 from odeco.moments.vectors import leading_directions
-from odeco.refinement.gaussian_mixture import GaussianParameters, Points, n_parameters, posterior_sums
+from odeco.refinement.gaussian_mixture import GaussianParameters, Kept, Points, n_parameters, posterior_sums
 from odeco.sources.dense import DenseBatch, as_dense_source
 
 Floats = NDArray[np.float64]
@@ -108,7 +108,7 @@ class Sample:
             )
             for low in range(0, len(rows), POLICY.sample_batch)
         ]
-        points = Points(batches, None, np.dtype(dtype), d, rest, kept={})
+        points = Points(batches, None, np.dtype(dtype), d, rest, Kept(len(rows)))
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
 
     def lower(self, parameters: GaussianParameters) -> GaussianParameters:

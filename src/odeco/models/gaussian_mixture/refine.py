@@ -24,6 +24,7 @@ from odeco.moments.passes import fill, run_passes
 from odeco.moments.vectors import ColumnMoments
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
+    Kept,
     Points,
     n_parameters,
     refine_gaussian_mixture,
@@ -34,7 +35,6 @@ from odeco.refinement.loop import StoppingRule, Trace
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, batches_of
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Problem:
     options: Options
     moments: GaussianMoments
     rng: np.random.Generator
-    kept: dict[str, dict[tuple[str, int], Rows]] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
     read: dict[int, DenseBatch] = field(default_factory=dict)
 
     @property
@@ -139,7 +139,7 @@ class Problem:
         assert rows is not None
         rest = np.maximum(rows.squares - np.einsum("ij,ij->i", rows.z, rows.z), 0)
         batches = list(batches_of(rows.z, rows.weights, POLICY.projected_batch))
-        return Points(batches, None, rows.z.dtype, d, rest, {})
+        return Points(batches, None, rows.z.dtype, d, rest, Kept(len(rows.z)))
 
     def whole(self, parameters: GaussianParameters) -> Points:
         """The rows themselves about their mean, in single precision where that is enough for these parameters."""
@@ -151,7 +151,7 @@ class Problem:
         )
         dtype = np.dtype(np.float32 if enough else np.float64)
         fits = description.n * (description.dimension + 2) * dtype.itemsize <= POLICY.kept_bytes
-        kept = self.kept.setdefault(dtype.name, {}) if fits else None
+        kept = self.kept.setdefault(dtype.name, Kept(description.n)) if fits else None
         return Points(self.source, description.mean, dtype, description.dimension, kept=kept)
 
 
