@@ -291,6 +291,15 @@ class ProjectedRows:
     squares: Rows = field(repr=False)
     weights: Floats | None = field(repr=False)
 
+    @property
+    def rest(self) -> Rows:
+        """Squared norms of what was projected out, (n,)."""
+        return np.asarray(np.maximum(self.squares - np.einsum("ij,ij->i", self.z, self.z), 0))
+
+    def take(self, rows: NDArray[np.intp]) -> ProjectedRows:
+        """Some of the rows."""
+        return ProjectedRows(self.z[rows], self.squares[rows], None if self.weights is None else self.weights[rows])
+
     def moments(self, basis: Rows, mean: Floats) -> VectorMoments:
         """The moments about the mean that `VectorMoments` would give of the rows themselves."""
         n = len(self.z)

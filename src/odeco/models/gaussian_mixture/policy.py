@@ -25,6 +25,10 @@ class Policy:
     trial_rows_each: int = 3
     # Who is far ahead after these steps stays so; a start that climbs slowly gets rivals.
     trial: Effort = field(default_factory=lambda: replace(TRIAL, screen_steps=10, settle_steps=3))
+    # Rows on which it is seen whether spheres are round, and the widest spread of noise at which they tell: the rows of
+    # one that covers two are spread twice as far where these are two deviations apart.
+    round_rows: int = 10_000
+    telling_edge: float = 2.0
     # Columns beyond which spheres are compared on principal components, and how many of these, at least and for each
     # component.
     many_columns: int = 60
