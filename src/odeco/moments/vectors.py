@@ -35,12 +35,11 @@ class FastSecondMoments(SecondMoments):
         for start in range(0, len(batch), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
             y = centred(batch.rows[block], self.shift, np.float32)
-            if batch.weights is None:
-                self._gram[0, 1:] += y.sum(axis=0, dtype=np.float64)
-            else:
+            roots = np.ones(len(y), np.float32)
+            if batch.weights is not None:
                 roots = np.sqrt(batch.weights[block]).astype(np.float32)
                 y *= roots[:, None]
-                self._gram[0, 1:] += roots @ y
+            self._gram[0, 1:] += roots @ y
             self._gram[1:, 1:] += y.T @ y
 
 

@@ -28,6 +28,7 @@ from odeco.sources.dense import DenseBatch
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
+Block = tuple[Rows, Floats | None]  # features of some rows, and their weights
 Result = TypeVar("Result")
 
 COVARIANCE_TYPES = tuple(COVARIANCES)
@@ -72,7 +73,7 @@ class Kept:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.blocks: dict[tuple[str, int], Rows] = {}
+        self.blocks: dict[tuple[str, int], Block] = {}
         self._memory: dict[str, Rows] = {}
 
     def room(self, family: str, shape: tuple[int, int], first: int, dtype: Any) -> Rows:
@@ -82,6 +83,16 @@ class Kept:
         if memory is None:
             memory = self._memory.setdefault(family, np.empty(self.n * width, dtype))
         return memory[first * width : (first + m) * width].reshape(shape)
+
+    def all(self, kind: str) -> list[Block]:
+        """Those of all rows in order, so that nobody has to read these again; none before all are there."""
+        mine = [self.blocks[key] for key in sorted(self.blocks) if key[0] == _family(kind)]
+        return mine if sum(len(features) for features, _ in mine) == self.n else []
+
+
+def _family(kind: str) -> str:
+    """Types of covariances with the same features have one name."""
+    return "spherical" if kind == "tied_spherical" else kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +110,21 @@ class Points:
     rest: Rows | None = None
     kept: Kept | None = field(default=None, repr=False)
 
-    def blocks(self, kind: str, batch: DenseBatch, first: int) -> Iterator[tuple[Rows, Floats | None]]:
+    def blocks(self, kind: str, batch: DenseBatch, first: int) -> Iterator[Block]:
         """Features of rows about the origin, and their weights; ``first`` is the batch's place among all rows.
 
         A feature of all rows lies in one piece of memory: (m, p) in Fortran's order.
         """
-        family = "spherical" if kind == "tied_spherical" else kind
+        family = _family(kind)
         for low in range(0, len(batch), _ROWS):
-            rows, key = batch.rows[low : low + _ROWS], (family, first + low)
-            features = None if self.kept is None else self.kept.blocks.get(key)
-            if features is None:
-                features = self._features(family, rows, first + low)
+            key = (family, first + low)
+            block = None if self.kept is None else self.kept.blocks.get(key)
+            if block is None:
+                weights = None if batch.weights is None else batch.weights[low : low + _ROWS]
+                block = self._features(family, batch.rows[low : low + _ROWS], first + low), weights
                 if self.kept is not None:
-                    self.kept.blocks[key] = features
-            yield features, None if batch.weights is None else batch.weights[low : low + _ROWS]
+                    self.kept.blocks[key] = block
+            yield block
 
     def features(self, kind: str) -> Iterator[Rows]:
         """Those of all rows, block by block."""
@@ -207,7 +219,12 @@ def posterior_sums(points: Points, parameters: GaussianParameters) -> Sums:
     if hasattr(points.batches, "add_to"):
         found = PosteriorSums(replace(points, batches=()), parameters).update_all(points.batches)
         return Sums(found.value, found.weight, found.features, found.products)
-    parts = over_batches(points, _Pass(points, parameters))
+    work = _Pass(points, parameters)
+    if points.kept is not None and (blocks := points.kept.all(parameters.covariance_type)):
+        with single_threaded_blas():
+            parts = _in_runs(lambda t: work.expect(*blocks[t]), len(blocks))
+    else:
+        parts = over_batches(points, work)
     return sum(parts[1:], start=parts[0])
 
 
