@@ -35,12 +35,11 @@ class FastSecondMoments(SecondMoments):
         for start in range(0, len(batch), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
             y = centred(batch.rows[block], self.shift, np.float32)
-            if batch.weights is None:
-                self._gram[0, 1:] += y.sum(axis=0, dtype=np.float64)
-            else:
+            roots = np.ones(len(y), np.float32)
+            if batch.weights is not None:
                 roots = np.sqrt(batch.weights[block]).astype(np.float32)
                 y *= roots[:, None]
-                self._gram[0, 1:] += roots @ y
+            self._gram[0, 1:] += roots @ y
             self._gram[1:, 1:] += y.T @ y
 
 
@@ -290,6 +289,15 @@ class ProjectedRows:
     z: Rows = field(repr=False)
     squares: Rows = field(repr=False)
     weights: Floats | None = field(repr=False)
+
+    @property
+    def rest(self) -> Rows:
+        """Squared norms of what was projected out, (n,)."""
+        return np.asarray(np.maximum(self.squares - np.einsum("ij,ij->i", self.z, self.z), 0))
+
+    def take(self, rows: NDArray[np.intp]) -> ProjectedRows:
+        """Some of the rows."""
+        return ProjectedRows(self.z[rows], self.squares[rows], None if self.weights is None else self.weights[rows])
 
     def moments(self, basis: Rows, mean: Floats) -> VectorMoments:
         """The moments about the mean that `VectorMoments` would give of the rows themselves."""

@@ -12,7 +12,7 @@ from odeco.fitting.candidates import EFFORTS, TRIAL, Candidate, Found, Outcome, 
 from odeco.fitting.ladder import shared
 from odeco.fitting.landscape import Landscape, cheapest_pairs, halves, merged, merging, pair_costs, seeds
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
-from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Points
+from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, Kept, Points
 from odeco.sources.dense import DenseBatch
 
 KINDS = pytest.mark.parametrize("kind", COVARIANCE_TYPES)
@@ -24,7 +24,7 @@ def landscape(kind: str, x: np.ndarray, weights: np.ndarray | None = None) -> Ga
     variances = np.average(rows * rows, axis=0, weights=weights)
     scales = np.full(1, variances.mean()) if "spherical" in kind else variances
     total = np.cov(rows.T, bias=True, aweights=weights) if kind == "tied" else None
-    points = Points([DenseBatch(rows, weights)], None, np.float64, rows.shape[1], kept={})
+    points = Points([DenseBatch(rows, weights)], None, np.float64, rows.shape[1], kept=Kept(len(rows)))
     return GaussianLandscape(rows, weights, points, kind, scales, 1e-6, total)
 
 

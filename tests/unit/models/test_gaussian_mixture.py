@@ -12,7 +12,10 @@ from scipy.stats import multivariate_normal
 from odeco import GaussianMixture, MomentError, MomentWarning
 from odeco.fitting.candidates import EFFORTS
 from odeco.metrics import match_components
+from odeco.models.gaussian_mixture.choice import are_round
 from odeco.models.gaussian_mixture.policy import POLICY
+from odeco.moments.vectors import ProjectedRows
+from odeco.refinement.gaussian_mixture import GaussianParameters
 from odeco.sources import out_of_core
 from odeco.sources.dense import as_dense_source
 
@@ -484,3 +487,16 @@ def test_all_rows_are_asked_whether_fewer_components_would_do(asked, monkeypatch
         elsewhere = GaussianMixture(asked, random_state=0).fit(out_of_core(x)).diagnostics_.suggested_components
     assert (counted, of_few < 6) == (6, True)
     assert elsewhere is None  # a part of the rows does not tell, and more passes are dear
+
+
+def test_spheres_that_cover_two_components_or_a_few_rows_are_not_round():
+    rng = np.random.default_rng(0)
+    means = np.array([[0.0, 0], [8, 0], [0, 8], [3, 8]])
+    z = means[rng.integers(4, size=2000)] + rng.standard_normal((2000, 2))
+    rows = ProjectedRows(z, (z * z).sum(axis=1) + rng.chisquare(3, 2000), None)  # five columns in all
+    found = GaussianParameters(np.full(4, 0.25), means, np.ones(4), "spherical")
+    assert are_round(rows, found, 5)
+    assert not are_round(rows.take(np.arange(20)), found, 5)
+    merged = np.array([[0.0, 0], [8, 0], [1.5, 8]])  # the last one covers two
+    variances = np.array([1.0, 1, 1 + 1.5**2 / 5])
+    assert not are_round(rows, GaussianParameters(np.array([0.25, 0.25, 0.5]), merged, variances, "spherical"), 5)

@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, TRIAL, Candidate, Found, Origin, search
+from odeco.families.gaussian import scatter_about
+from odeco.families.responsibilities import shares_of
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Found, Origin, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.gaussian_mixture.landscape import GaussianLandscape
+from odeco.models.gaussian_mixture.moments import noise_edge
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, Options
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.gaussian_mixture.theorem import Start, lifted
-from odeco.moments.vectors import leading_directions
-from odeco.refinement.gaussian_mixture import GaussianParameters, Points, n_parameters, posterior_sums
+from odeco.moments.vectors import ProjectedRows, leading_directions
+from odeco.refinement.gaussian_mixture import GaussianParameters, Kept, Points, log_joint, n_parameters, posterior_sums
+from odeco.sources.base import evenly
 from odeco.sources.dense import DenseBatch, as_dense_source
 
 Floats = NDArray[np.float64]
@@ -32,17 +36,25 @@ def sample_size(options: Options, dimension: int) -> int:
 
 
 def trial_size(options: Options, dimension: int) -> int:
-    """Rows of a short look at what the theorem's start is worth."""
+    """Rows of a short look at what the theorem's start is worth, where components are seen in so many dimensions."""
     k = options.n_components
     needed = POLICY.trial_rows_each * n_parameters(options.covariance_type, k, dimension)
     return min(max(POLICY.trial_rows, needed), sample_size(options, dimension))
 
 
-def is_trusted(start: Start, options: Options, samples: Callable[[], list[Sample]], *, small: bool) -> bool:
+def is_trusted(
+    start: Start,
+    options: Options,
+    fitted: Callable[[], bool],
+    samples: Callable[[], list[Sample]],
+    *,
+    small: bool,
+) -> bool:
     """Whether the theorem's start needs no rival: the data show just k components, and it is of the model itself.
 
     One in ten components may be too light to stand out, or to be read off; then, and as a start of other shapes,
-    spheres must not fall behind clusters in a short look. On small data a search costs next to nothing.
+    the start must be `fitted` to the data, or must not fall behind clusters in a short look. On small data a search
+    costs next to nothing.
     """
     k = options.n_components
     light = k // POLICY.light
@@ -51,7 +63,25 @@ def is_trusted(start: Start, options: Options, samples: Callable[[], list[Sample
     if start.doubtful and (start.weak > light or light == 0):
         return False
     sure = start.shown == k and not start.doubtful and start.is_of_the_model
-    return sure or _beats_clusters(start, k, *samples())
+    return sure or fitted() or _beats_clusters(start, k, *samples())
+
+
+def are_round(rows: ProjectedRows, spheres: GaussianParameters, dimension: int) -> bool:
+    """Whether the rows of each sphere are spread alike in all directions of the projected ones, d in all.
+
+    Where the data are spheres, an optimum that is not the best covers several of them by one, and the rows of that are
+    spread towards the means of these. Not where there are too few rows to tell.
+    """
+    rows = rows.take(evenly(len(rows.z), POLICY.round_rows))
+    points = Points([DenseBatch(rows.z)], None, rows.z.dtype, dimension, rows.rest)
+    shares, p = shares_of(log_joint(points, spheres), rows.weights)[0], rows.z.shape[1]
+    counts = np.maximum(shares.sum(axis=1), 1.0)
+    columns = np.ascontiguousarray(rows.z.T)
+    second = np.stack([(columns * share) @ columns.T for share in shares.astype(columns.dtype)])
+    scatter = scatter_about(shares @ rows.z / counts[:, None], counts, second.astype(np.float64))
+    widest = np.linalg.eigvalsh(scatter / counts[:, None, None])[:, -1] / spheres.covariances
+    edges = noise_edge(counts, p)
+    return bool((widest < edges).all() and np.median(edges) < POLICY.telling_edge)
 
 
 def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> bool:
@@ -59,7 +89,7 @@ def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> boo
     rng = np.random.default_rng(0)  # a look at chance that leaves the fit's own alone
     clusters = [Candidate("", lambda n=n: sample.clusters(n, 0)) for n in (2 * k, k)]  # type: ignore[misc]
     own = Candidate("", lambda: sample.lower(start.parameters))
-    found = search(sample.landscape, [own, *clusters], k, TRIAL, rng)
+    found = search(sample.landscape, [own, *clusters], k, POLICY.trial, rng)
     mine = next(outcome for outcome in found.outcomes if outcome.candidate is own)
     if mine is found.best:
         return True
@@ -69,7 +99,7 @@ def _beats_clusters(start: Start, k: int, sample: Sample, others: Sample) -> boo
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to compare candidates on; spheres in many columns are seen on ``directions`` (d, r), orthonormal."""
+    """Rows to compare candidates on; spheres are seen on ``directions`` (d, r), orthonormal, where there are any."""
 
     landscape: GaussianLandscape
     directions: Floats | None = field(repr=False)
@@ -82,16 +112,18 @@ class Sample:
         options: Options,
         rng: np.random.Generator,
         dtype: Any = np.float64,
+        directions: Floats | None = None,
     ) -> Sample:
+        """Of some rows. Spheres in many columns are seen on the directions given, or on principal ones of the rows."""
         rows = np.asarray(batch.rows, dtype=np.float64) - description.mean
         d, kind = description.dimension, options.covariance_type
-        scales = description.column_variances
-        directions, rest = None, None
+        scales, rest = description.column_variances, None
         if kind in SPHERICAL:
             scales = np.full(1, scales.mean())
             width = max(POLICY.principal_columns, POLICY.principal_columns_each * options.n_components)
-            if d > max(POLICY.many_columns, width) and len(rows) > width:
+            if directions is None and d > max(POLICY.many_columns, width) and len(rows) > width:
                 directions = leading_directions(as_dense_source([batch]), description.mean, width, rng)[1]
+            if directions is not None:
                 projected = rows @ directions
                 rest = np.maximum(np.einsum("ij,ij->i", rows, rows) - np.einsum("ij,ij->i", projected, projected), 0)
                 rows = projected
@@ -106,7 +138,7 @@ class Sample:
             )
             for low in range(0, len(rows), POLICY.sample_batch)
         ]
-        points = Points(batches, None, np.dtype(dtype), d, rest, kept={})
+        points = Points(batches, None, np.dtype(dtype), d, rest, Kept(len(rows)))
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
 
     def lower(self, parameters: GaussianParameters) -> GaussianParameters:

@@ -7,7 +7,7 @@ the noise taken out, the moments of the means are left, and `odeco.reduction.aff
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from odeco.decomposition import Decomposition
 
 Floats = NDArray[np.float64]
+
+
+def noise_edge(n: Any, d: int) -> Any:
+    """The largest eigenvalue that n rows of noise of variance 1 in d dimensions would show.
+
+    The edge of Marchenko and Pastur's law, wider by 3 % for variances that differ, and 2.5 of Johnstone's units of its
+    fluctuation: one data set in a thousand exceeds that.
+    """
+    n = np.maximum(n, 1.0)
+    unit = (np.sqrt(n) + np.sqrt(d)) * (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / n
+    return (1 + 1.03 * np.sqrt(d / n)) ** 2 + 2.5 * unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +75,8 @@ class SphericalMoments:
 
     @property
     def noise_edge(self) -> float:
-        """The largest eigenvalue that noise alone would show.
-
-        The edge of Marchenko and Pastur's law, wider by 3 % for variances that differ, and 2.5 of Johnstone's units of
-        its fluctuation: one data set in a thousand exceeds that.
-        """
-        n, d = max(self.weight, 1.0), self.dimension
-        unit = (np.sqrt(n) + np.sqrt(d)) * (1 / np.sqrt(n) + 1 / np.sqrt(d)) ** (1 / 3) / n
-        return float(self.noise_variance * ((1 + 1.03 * np.sqrt(d / n)) ** 2 + 2.5 * unit))
+        """The largest eigenvalue that noise alone would show."""
+        return self.noise_variance * float(noise_edge(self.weight, self.dimension))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from odeco.fitting.candidates import TRIAL, Effort
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,14 @@ class Policy:
     sample_numbers: int = 1_000_000
     # Rows on which it is seen whether the theorem's start needs rivals, at least and for each free parameter; as many
     # others judge it. With fewer, starts differ by chance.
-    trial_rows: int = 1000
+    trial_rows: int = 2000
     trial_rows_each: int = 3
+    # Who is far ahead after these steps stays so; a start that climbs slowly gets rivals.
+    trial: Effort = field(default_factory=lambda: replace(TRIAL, screen_steps=10, settle_steps=3))
+    # Rows on which it is seen whether spheres are round, and the widest spread of noise at which they tell: the rows of
+    # one that covers two are spread twice as far where these are two deviations apart.
+    round_rows: int = 10_000
+    telling_edge: float = 2.0
     # Columns beyond which spheres are compared on principal components, and how many of these, at least and for each
     # component.
     many_columns: int = 60

@@ -15,7 +15,7 @@ from odeco.exceptions import MomentError
 from odeco.fitting.candidates import DEAD, finish, said_of
 from odeco.fitting.candidates import Found as Searched
 from odeco.fitting.free import FINER
-from odeco.models.gaussian_mixture.choice import Sample, is_trusted, sample_size, search_start, trial_size
+from odeco.models.gaussian_mixture.choice import Sample, are_round, is_trusted, sample_size, search_start, trial_size
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, GaussianMoments, Options, gaussian_passes
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.gaussian_mixture.theorem import Start, estimate, lifted
@@ -24,7 +24,9 @@ from odeco.moments.passes import fill, run_passes
 from odeco.moments.vectors import ColumnMoments
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
+    Kept,
     Points,
+    Refinement,
     n_parameters,
     refine_gaussian_mixture,
     single_is_enough,
@@ -34,7 +36,6 @@ from odeco.refinement.loop import StoppingRule, Trace
 from odeco.sources.dense import DenseBatch, DenseSource, as_dense_source, batches_of
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def refine(
 
     Elsewhere EM starts from the best of several candidates.
     """
-    problem, why = Problem(source, options, moments, rng), "" if error is None else str(error)
+    problem, why = Problem(source, options, moments, start, rng), "" if error is None else str(error)
     alone = options.refine == "one-step" or options.route != "auto" or options.effort == "quick"
     if start is None and alone:
         text = (
@@ -86,8 +87,9 @@ class Problem:
     source: DenseSource
     options: Options
     moments: GaussianMoments
+    start: Start | None
     rng: np.random.Generator
-    kept: dict[str, dict[tuple[str, int], Rows]] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
     read: dict[int, DenseBatch] = field(default_factory=dict)
 
     @property
@@ -118,12 +120,12 @@ class Problem:
         """Some rows to compare candidates on."""
         return self.samples(size, 1)[0]
 
-    def samples(self, size: int, n: int, dtype: Any = np.float64) -> list[Sample]:
+    def samples(self, size: int, n: int, dtype: Any = np.float64, directions: Floats | None = None) -> list[Sample]:
         """Several that have no row in common; `dtype` is that of the products of EM on them."""
         batch = self.some_rows(n * size)
         weights = batch.weights
         parts = [DenseBatch(batch.rows[i::n], None if weights is None else weights[i::n]) for i in range(n)]
-        return [Sample.of(part, self.description, self.options, self.rng, dtype) for part in parts]
+        return [Sample.of(part, self.description, self.options, self.rng, dtype, directions) for part in parts]
 
     def limits(self, parameters: GaussianParameters) -> dict[str, Any]:
         """What keeps variances up, and the covariance that a shared one is read from."""
@@ -137,9 +139,17 @@ class Problem:
         """The projected rows, for EM on spheres."""
         rows, d = self.moments.rows, self.description.dimension
         assert rows is not None
-        rest = np.maximum(rows.squares - np.einsum("ij,ij->i", rows.z, rows.z), 0)
         batches = list(batches_of(rows.z, rows.weights, POLICY.projected_batch))
-        return Points(batches, None, rows.z.dtype, d, rest, {})
+        return Points(batches, None, rows.z.dtype, d, rows.rest, Kept(len(rows.z)))
+
+    @cached_property
+    def near(self) -> Refinement | None:
+        """Where EM on the projected rows brings the theorem's spheres, if there are any and more than one step."""
+        start, rule = self.start, self.options.rule
+        if start is None or start.reduced is None or self.moments.rows is None or rule.max_iter == 1:
+            return None
+        rule = replace(rule, max_iter=rule.max_iter - 1)
+        return refine_gaussian_mixture(self.projected(), start.reduced, rule, **self.limits(start.reduced))
 
     def whole(self, parameters: GaussianParameters) -> Points:
         """The rows themselves about their mean, in single precision where that is enough for these parameters."""
@@ -151,7 +161,7 @@ class Problem:
         )
         dtype = np.dtype(np.float32 if enough else np.float64)
         fits = description.n * (description.dimension + 2) * dtype.itemsize <= POLICY.kept_bytes
-        kept = self.kept.setdefault(dtype.name, {}) if fits else None
+        kept = self.kept.setdefault(dtype.name, Kept(description.n)) if fits else None
         return Points(self.source, description.mean, dtype, description.dimension, kept=kept)
 
 
@@ -172,10 +182,20 @@ def climbed(source: DenseSource, begin: GaussianParameters, options: Options) ->
 
 
 def _is_trusted(problem: Problem, start: Start) -> bool:
-    size = trial_size(problem.options, problem.description.dimension)
+    # Spheres differ in the span of their means alone: on the directions of all rows few of them tell who is ahead.
+    directions = problem.moments.lift if problem.options.covariance_type in SPHERICAL else None
+    size = trial_size(problem.options, problem.description.dimension if directions is None else directions.shape[1])
     # A short look, in the precision in which EM goes on from this start.
-    samples = partial(problem.samples, size, 2, problem.whole(start.parameters).dtype)
-    return is_trusted(start, problem.options, samples, small=problem.is_small)
+    samples = partial(problem.samples, size, 2, problem.whole(start.parameters).dtype, directions)
+    return is_trusted(start, problem.options, partial(_is_fitted, problem), samples, small=problem.is_small)
+
+
+def _is_fitted(problem: Problem) -> bool:
+    """Whether components are spheres, and round where EM on the projected rows has brought them."""
+    rows, near = problem.moments.rows, problem.near
+    if problem.options.covariance_type not in SPHERICAL or rows is None or near is None:
+        return False
+    return are_round(rows, near.parameters, problem.description.dimension)
 
 
 def _clusters(problem: Problem) -> Start:
@@ -192,10 +212,10 @@ def _climbed(problem: Problem, start: Start) -> Refined:
         stepped, done = gaussian_step(problem.whole(start.parameters), start.parameters)
         return Refined(stepped, start, details={"step_share": done.share})
     em, parameters = _Em(problem), start.parameters
-    if problem.moments.rows is not None and start.reduced is not None and em.left > 1:
-        state = em(problem.projected(), start.reduced, em.left - 1)
+    if start.reduced is not None and problem.near is not None:
+        em.count(problem.near.trace)
         assert problem.moments.lift is not None
-        parameters = lifted(state, problem.moments.lift, problem.options.covariance_type)
+        parameters = lifted(problem.near.parameters, problem.moments.lift, problem.options.covariance_type)
     n_projected = sum(trace.n_iter for trace in em.traces)
     parameters = em(problem.whole(parameters), parameters, em.left)
     return Refined(parameters, start, tuple(em.traces), details={"projected_steps": n_projected})
@@ -276,9 +296,12 @@ class _Em:
         rule = self.problem.options.rule
         steps = replace(rule, max_iter=most, tol=rule.tol if tol is None else tol)
         done = refine_gaussian_mixture(points, begin, steps, **self.problem.limits(begin))
-        self.left -= done.trace.n_iter
-        self.traces.append(done.trace.by(rule.tol))
+        self.count(done.trace)
         return done.parameters
+
+    def count(self, trace: Trace) -> None:
+        self.left -= trace.n_iter
+        self.traces.append(trace.by(self.problem.options.rule.tol))
 
 
 @dataclass(frozen=True, eq=False)
