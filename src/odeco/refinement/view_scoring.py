@@ -58,8 +58,9 @@ class ViewTable:
         return cls(about, _places(model), ViewDensities(start, about))
 
     def __call__(self, batch: ViewBatch) -> Iterator[tuple[Features, Floats | None]]:
-        features = [block.astype(np.float64, copy=False) for block in self.densities.features(batch.blocks)]
-        yield list(zip(self.places, features, strict=True)), batch.weights
+        features = self.densities.features(batch.blocks)
+        views = [features.view(t).astype(np.float64, copy=False) for t in range(len(self.places))]
+        yield list(zip(self.places, views, strict=True)), batch.weights
 
     def mixture(self, parameters: ViewParameters, overall: tuple[Floats, ...]) -> FamilyMixture:
         """All views side by side; `overall` are the means of the columns."""

@@ -21,8 +21,9 @@ from odeco.sources.values import weight_array
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
 # Rows that are worked on at a time: temporaries stay below 2^20 numbers, in or near the cache, whatever the number of
-# columns. Sparse views alone take more rows, for each piece of them adds to sums of the size of all columns.
-_MOST_ROWS, _MOST_SPARSE_ROWS, _NUMBERS = 4_096, 16_384, 2**20
+# columns, and columns of them no whole number of pages apart, which would share their places in the cache. Sparse views
+# alone take more rows, for each piece of them adds to sums of the size of all columns.
+_MOST_ROWS, _MOST_SPARSE_ROWS, _NUMBERS = 4_000, 16_384, 2**20
 
 
 @dataclass(frozen=True, eq=False)
