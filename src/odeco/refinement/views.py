@@ -252,6 +252,10 @@ class PosteriorSums(Additive):
 
     def update(self, batch: ViewBatch) -> None:
         """The E step on a batch."""
+        for piece in batch.pieces():
+            self._add_piece(piece)
+
+    def _add_piece(self, batch: ViewBatch) -> None:
         features = self.densities.features(batch.blocks)
         weights = batch.row_weights()
         if features.thin or len(features.columns) > _LOOPED:

@@ -396,7 +396,7 @@ class MultiViewMixture(MixtureEstimator):
         return np.vstack([views_log_joint(batch.blocks, parameters, self._model) for batch in clean])
 
     def _batch_joint(self, batch: ViewBatch) -> Floats:
-        return self._log_joint([batch])
+        return self._log_joint(batch.pieces())
 
     def _n_parameters(self) -> int:
         return n_parameters(self.likelihoods_, self.view_widths_, self.weights_.size)
