@@ -174,9 +174,9 @@ MUTATIONS = [
         "unit/refinement/test_views.py::test_a_component_without_samples_keeps_its_place",
     ),
     Mutation(
-        "models/multiview/search.py",
-        "limit /= max(columns.weight, columns.n)",
-        "limit /= 1",
+        "fitting/candidates.py",
+        "_NEAR * n_parameters / n_samples",
+        "_NEAR * n_parameters",
         "unit/models/test_multiview.py::test_moments_far_from_a_maximum_have_rivals",
     ),
     Mutation("refinement/views.py", "scatter_about(mean - center, totals", "scatter_about(mean, totals", VIEWS),

@@ -14,9 +14,6 @@ class Policy:
     # Samples on which candidates are compared, and on which it is seen whether that is needed at all.
     most_rows: int = 2_500
     few_rows: int = 1_000
-    # Nats for each free parameter that EM may gain from moments that need no rival. On drawn data it gained 0.2 to 1.0
-    # wherever k components stood out, and no search found more; on real data 2.7 to 36,000.
-    near: float = 1.0
     # Columns of a view beyond which it is projected at random.
     widest: int = 100
     # Gain of a step at which EM ends where a search was needed.

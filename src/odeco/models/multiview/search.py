@@ -13,7 +13,7 @@ from scipy import sparse
 
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, finish, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.multiview.landscape import ViewLandscape
 from odeco.models.multiview.likelihoods import em_start, within_range
@@ -82,14 +82,11 @@ def find_start(
 def near_maximum(
     source: ViewSource, moments: ViewParameters, model: ViewModel, columns: ColumnSums, max_iter: int, tol: float
 ) -> ViewRefinement | None:
-    """EM from the moments where it gains no more than sampling errors explain: then these need no rival. Else None.
-
-    The truth itself falls half a nat for each free parameter behind the maximum (Wilks' theorem), and an estimate whose
-    errors shrink as fast falls behind by some such multiple. Where the model does not hold, or the moments are of
-    another optimum, EM gains many times that, most of it in its first step.
-    """
-    limit = POLICY.near * n_parameters(model.likelihoods, columns.widths, moments.weights.size)
-    limit /= max(columns.weight, columns.n)
+    """EM from the moments where it gains no more than sampling errors explain: then these need no rival. Else None."""
+    k = moments.weights.size
+    limit = explained_gain(n_parameters(model.likelihoods, columns.widths, k), columns.weight)
+    if limit < 0:
+        return None
 
     def climb(start: ViewParameters, n_steps: int, value: float) -> ViewRefinement:
         return refine_views(lambda: source, start, model, max_iter=n_steps, tol=tol, value=value)
