@@ -9,9 +9,10 @@ import pytest
 from odeco import MomentError, MomentWarning, ProductMixture
 from odeco.metrics import match_components
 from odeco.models.product_mixture.moments import paired_passes
+from odeco.models.product_mixture.table import gather
 from odeco.moments.passes import run_passes
 from odeco.simulate import latent_classes
-from odeco.sources.dense import first_rows
+from odeco.sources.dense import DenseBatch, DenseSource, first_rows
 from odeco.sources.tables import infer_schema, open_table
 
 
@@ -481,3 +482,12 @@ class TestColumnsOfPandas:
         codes = np.array([2**53, 2**53 + 1] * 20)[:, None]
         with pytest.raises(ValueError, match=r"column 'x0' has the whole number 9007199254740993, beyond 2\*\*53"):
             ProductMixture(1, family="categorical").fit(codes)
+
+
+def test_rows_in_memory_are_gathered_without_a_copy():
+    X = np.arange(24.0).reshape(8, 3).copy()
+    assert gather(DenseSource(lambda: [DenseBatch(X)], batch_size=5)).rows is X
+    parted = ([X[5:], X[:5]], [X[:5]], [X[::2], X[1::2]])
+    for parts in parted:
+        found = gather([DenseBatch(part) for part in parts])
+        np.testing.assert_array_equal(found.rows, np.concatenate(parts))
