@@ -179,6 +179,12 @@ MUTATIONS = [
         "totals + more, otherwise",
         "unit/refinement/test_views.py::test_a_component_without_samples_keeps_its_place",
     ),
+    Mutation(
+        "fitting/candidates.py",
+        "_NEAR * n_parameters / n_samples",
+        "_NEAR * n_parameters",
+        "unit/models/test_multiview.py::test_moments_far_from_a_maximum_have_rivals",
+    ),
     Mutation("refinement/views.py", "scatter_about(mean - center, totals", "scatter_about(mean, totals", VIEWS),
     Mutation(
         "refinement/dawid_skene.py",

@@ -29,6 +29,10 @@ from odeco.kernels.threads import single_threaded_blas
 
 # Log-likelihoods per sample that differ by less are those of one optimum.
 TIE = 1e-3
+# Nats for each free parameter that EM may gain from moments that need no rival, and samples for each that it takes to
+# tell. On drawn data EM gained 0.1 to 1.3 wherever just k components stood out, and no search found more; on real data
+# 2.7 to 36,000 in views and 1.2 to 40 in tables, unless the search found no more either.
+_NEAR, _ENOUGH_SAMPLES = 1.0, 4
 # Those that differ by less than this differ by where EM has stopped.
 _SAME = 1e-4
 # Where finalists end further apart than this, the answer hangs on luck.
@@ -109,6 +113,16 @@ EFFORTS = {
 
 # Whether a start needs rivals at all is seen by a short look at a few.
 TRIAL = Effort(n_finalists=1, patience=0)
+
+
+def explained_gain(n_parameters: int, n_samples: float) -> float:
+    """What EM may gain per sample from the moments for these to need no rival; negative where samples are too few.
+
+    The truth itself falls half a nat for each free parameter behind the maximum (Wilks' theorem), and an estimate whose
+    errors shrink as fast falls behind by some such multiple. Where the model does not hold, or the moments are of
+    another optimum, EM gains many times that, most of it in its first step.
+    """
+    return _NEAR * n_parameters / n_samples if n_samples >= _ENOUGH_SAMPLES * n_parameters else -1.0
 
 
 def check_effort(effort: object) -> None:

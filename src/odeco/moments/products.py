@@ -84,7 +84,8 @@ class FeatureMap:
     def encode(self, values: Floats) -> Floats:
         """Features of rows: 0 where missing."""
         if not self.onehot.any():
-            features = (values - self.centre) * (1.0 / self.scale)
+            features = values - self.centre
+            features *= 1.0 / self.scale
         else:
             starts, kinds = self.starts, self.onehot[self.starts]
             features = np.zeros((len(values), self.n_features))
@@ -142,7 +143,7 @@ class TableMoments(Moments):
         self.weight += float(weights.sum())
         self.first += weights @ encoded
         missing = np.isnan(values)
-        self.observed += weights.sum() - weights @ missing
+        self.observed += weights.sum() - (weights @ missing if missing.any() else 0.0)
         self._add(encoded, weights, missing)
 
     def merge(self, other: Self) -> Self:

@@ -187,6 +187,10 @@ def _shifts_of(batch: ViewBatch) -> list[Floats]:
     return [np.zeros(b.shape[1]) if sparse.issparse(b) else b[0].astype(float) for b in batch.blocks]
 
 
+def _weighed(rows: Floats, weights: Floats | None) -> Floats:
+    return rows if weights is None else weights[:, None] * rows
+
+
 class ViewPairs(Additive):
     """Products of the pairs with a basis: ``E[x_t (x) y_g]`` about the means, for views t outside group g."""
 
@@ -213,7 +217,7 @@ class ViewPairs(Additive):
             raise ValueError(f"the batch has views of {batch.widths} columns, the moments {self.basis.widths}.")
         for piece in batch.pieces():
             centred = self.basis.centred(piece.blocks)
-            self._add(centred, piece.row_weights(), self.basis.project(centred))
+            self._add(centred, piece.weights, self.basis.project(centred))
         self.n += len(batch)
         self.weight += float(batch.row_weights().sum())
         return self
@@ -227,17 +231,15 @@ class ViewPairs(Additive):
             )
         return super().merge(other)
 
-    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
-        weighted = [weights[:, None] * y for y in projected]
+    def _add(self, centred: list[Block], weights: Floats | None, projected: list[Floats]) -> None:
+        weighted = [_weighed(y, weights) for y in projected]
         for g, y in enumerate(weighted):
             self._projected[g] += y.sum(axis=0)
         for t, block in enumerate(centred):
-            self._first[t] += block.T @ weights
-            others = [g for g in range(3) if (t, g) in self._cross]
-            product = np.asarray(block.T @ np.hstack([weighted[g] for g in others]))
-            edges = np.cumsum([weighted[g].shape[1] for g in others])[:-1]
-            for g, part in zip(others, np.split(product, edges, axis=1), strict=True):
-                self._cross[t, g] += part
+            self._first[t] += block.sum(axis=0) if weights is None else block.T @ weights
+            for g in range(3):
+                if (t, g) in self._cross:
+                    self._cross[t, g] += block.T @ weighted[g]
 
     def cross(self, view: int, group: int) -> Floats:
         """``E[(x_t - E x_t) (x) (y_g - E y_g)]`` of shape (d_t, r)."""
@@ -273,13 +275,13 @@ class ViewMoments(ViewPairs):
         fewer._pairs = [each[:rank, :rank] for each in self._pairs]
         return fewer
 
-    def _add(self, centred: list[Block], weights: Floats, projected: list[Floats]) -> None:
+    def _add(self, centred: list[Block], weights: Floats | None, projected: list[Floats]) -> None:
         super()._add(centred, weights, projected)
         y1, y2, y3 = projected
-        weighted = weights[:, None] * y1
+        weighted = _weighed(y1, weights)
         self._pairs[0] += weighted.T @ y2
         self._pairs[1] += weighted.T @ y3
-        self._pairs[2] += (weights[:, None] * y2).T @ y3
+        self._pairs[2] += _weighed(y2, weights).T @ y3
         step = max(1, _PRODUCTS // max(y1.shape[1] * y2.shape[1], 1))
         for start in range(0, len(y1), step):
             rows = slice(start, start + step)

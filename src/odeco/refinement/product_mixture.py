@@ -181,12 +181,19 @@ def _log_prior(data: Data, parameters: Parameters, natural: tuple[Floats, Floats
 
 
 def refine_products(
-    data: Data, start: Parameters, *, max_iter: int = 200, tol: float = 1e-6, accelerate: bool = True
+    data: Data,
+    start: Parameters,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    accelerate: bool = True,
+    most_gain: float = np.inf,
 ) -> ProductRefinement:
     """EM from all starts at once, until none gains more than `tol` per sample and step, or `max_iter` steps are taken.
 
     Acceleration: SQUAREM (Varadhan and Roland, 2008) for each mixture by itself. Two EM steps give a direction; a jump
-    along it is kept only where the log posterior at its end is no lower, so that no mixture ever loses.
+    along it is kept only where the log posterior at its end is no lower, so that no mixture ever loses. Among many rows
+    the climb is given up once it has gained more than `most_gain`.
     """
     if data.few is not None:
         return _climbed(data.few, start, max_iter, tol, accelerate=accelerate)
@@ -198,7 +205,7 @@ def refine_products(
     while True:
         records.append(Record(take.count, float(values.max()), float(values.max() - best_before)))
         best_before = float(values.max())
-        if take.left < 1:
+        if take.left < 1 or best_before - records[0].value > most_gain:
             return _finished(take, current, records, reason)
         second, middle = take(current)  # `current` = one step from `state`; `middle` its value
         gains = middle - values

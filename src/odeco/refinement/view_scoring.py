@@ -58,8 +58,10 @@ class ViewTable:
         return cls(about, _places(model), ViewDensities(start, about))
 
     def __call__(self, batch: ViewBatch) -> Iterator[tuple[Features, Floats | None]]:
-        features = [block.astype(np.float64, copy=False) for block in self.densities.features(batch.blocks)]
-        yield list(zip(self.places, features, strict=True)), batch.weights
+        for piece in batch.pieces():
+            features = self.densities.features(piece.blocks)
+            views = [features.view(t).astype(np.float64, copy=False) for t in range(len(self.places))]
+            yield list(zip(self.places, views, strict=True)), piece.weights
 
     def mixture(self, parameters: ViewParameters, overall: tuple[Floats, ...]) -> FamilyMixture:
         """All views side by side; `overall` are the means of the columns."""

@@ -1,7 +1,8 @@
 """EM for mixtures of several views: every view has a likelihood of its own, linear in x (and x^2 for Gaussians).
 
-The log density of a sample under all components is a matrix product per view with natural parameters, and the sums of
-the M step are one more: BLAS for dense views, sparse products for sparse ones, a thread for each batch of samples.
+The log densities of samples under all components are a matrix product with natural parameters, and the sums of the M
+step are one more: dense views side by side in one compiled loop, sparse products for sparse ones, a thread for each
+batch of samples.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy import sparse
 from odeco.families.averages import LEAST_WEIGHT, averages
 from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
 from odeco.families.gaussian import DIAGONAL, natural, scatter_about
-from odeco.families.responsibilities import posterior
+from odeco.families.responsibilities import Expected, expected_features, normalize
 from odeco.families.simplex import proportions
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
@@ -29,6 +30,8 @@ COUNTS = {"bernoulli": BERNOULLI, "multinomial": CATEGORICAL, "poisson": POISSON
 LIKELIHOODS = ("gaussian", *COUNTS)
 # Probabilities and rates below this are taken for it: what was never seen stays possible, at 18 nats.
 _FLOOR = 1e-8
+# Features up to which the compiled loop holds a block of samples in cache; beyond, BLAS is quicker.
+_LOOPED = 512
 
 
 def n_parameters(likelihoods: Sequence[str], widths: Sequence[int], k: int) -> int:
@@ -91,12 +94,50 @@ class ViewRefinement:
     trace: Trace
 
 
-class ViewDensities:
-    """Log densities of all views as matrix products: ``features @ slopes + constant``.
+@dataclass(frozen=True, eq=False)
+class ViewFeatures:
+    """What the densities of some samples are linear in: their values, and squares after them for Gaussian views.
 
-    Features are the values themselves, and their squares beside them for Gaussians: about the centers in dense views,
-    as they are in sparse ones.
+    Attributes
+    ----------
+    columns : (p, n)
+        Of all dense views, a row for each feature: values about the centers in Gaussian views.
+    places : one slice of these rows per view, None for sparse ones
+    thin : sparse views (n, d) or (n, 2 d), values as they are
     """
+
+    columns: Floats = field(repr=False)
+    places: tuple[slice | None, ...]
+    thin: dict[int, sparse.csr_array] = field(repr=False)
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], model: ViewModel) -> ViewFeatures:
+        """Those of some samples in all their views."""
+        gaussian = [name == "gaussian" for name in model.likelihoods]
+        places: list[slice | None] = []
+        thin, first = {}, 0
+        for t, block in enumerate(blocks):
+            if sparse.issparse(block):
+                thin[t] = sparse.csr_array(sparse.hstack([block, block * block])) if gaussian[t] else block
+            size = 0 if t in thin else block.shape[1] * (1 + gaussian[t])
+            places.append(None if t in thin else slice(first, first + size))
+            first += size
+        columns = np.empty((first, blocks[0].shape[0]))
+        for block, place, squared, center in zip(blocks, places, gaussian, model.centers, strict=True):
+            if place is not None:
+                values = columns[place][: center.size]
+                np.subtract(block.T, center[:, None] if squared else 0.0, out=values)
+                np.square(values, out=columns[place][center.size :]) if squared else None
+        return cls(columns, tuple(places), thin)
+
+    def view(self, t: int) -> Any:
+        """The features of one view, (n, d) or (n, 2 d)."""
+        place = self.places[t]
+        return self.thin[t] if place is None else self.columns[place].T
+
+
+class ViewDensities:
+    """Log densities of all views, linear in their features."""
 
     def __init__(self, parameters: ViewParameters, model: ViewModel) -> None:
         self._parameters, self._model = parameters, model
@@ -104,42 +145,41 @@ class ViewDensities:
         with np.errstate(divide="ignore"):
             self._log_weights = np.log(parameters.weights)
 
-    def features(self, blocks: Sequence[Block]) -> list[Any]:
-        """One block (n, d) or, for Gaussians, (n, 2 d) per view."""
-        names, centers = self._model.likelihoods, self._model.centers
-        return [
-            _with_squares(block, center) if name == "gaussian" else block
-            for block, name, center in zip(blocks, names, centers, strict=True)
-        ]
+    def features(self, blocks: Sequence[Block]) -> ViewFeatures:
+        """What the densities are linear in."""
+        return ViewFeatures.of(blocks, self._model)
 
-    def joint(self, blocks: Sequence[Block], features: Sequence[Any]) -> Floats:
-        """log weight plus the log densities of all views, (n, k); multinomial views without their coefficient."""
-        joint = np.tile(self._log_weights, (blocks[0].shape[0], 1))
-        for t, block in enumerate(features):
-            slopes, constant = self._coefficients(t, bool(sparse.issparse(block)))
-            joint += np.asarray(block @ slopes)
-            joint += constant
-            if self._model.likelihoods[t] == "poisson":
-                joint += POISSON.base(block)[:, None]
+    def joint(self, features: ViewFeatures) -> Floats:
+        """log weight plus the log densities of all views, (k, n), less what no parameter enters (`base`)."""
+        slopes, offsets = self._dense(features)
+        joint = slopes @ features.columns + offsets[:, None]
+        for t, block in features.thin.items():
+            slope, constant = self._coefficients(t, True)
+            joint += np.asarray(block @ slope.T).T + constant[:, None]
         return joint
+
+    def expected(self, features: ViewFeatures, weights: Floats | None) -> Expected:
+        """The E step where all views are dense, in one compiled loop."""
+        return expected_features(features.columns, *self._dense(features), weights)
+
+    def base(self, blocks: Sequence[Block]) -> Floats | float:
+        """What no parameter enters, (n,); multinomial views are without their coefficient."""
+        names = self._model.likelihoods
+        return sum((POISSON.base(b) for b, name in zip(blocks, names, strict=True) if name == "poisson"), start=0.0)
+
+    def _dense(self, features: ViewFeatures) -> tuple[Floats, Floats]:
+        """Slopes (k, p) of all dense views, and log weights with their constants (k,)."""
+        parts = [self._coefficients(t, False) for t, place in enumerate(features.places) if place is not None]
+        slopes = [slope for slope, _ in parts] or [np.empty((self._log_weights.size, 0))]
+        offsets = sum((constant for _, constant in parts), start=self._log_weights)
+        return np.hstack(slopes), np.asarray(offsets)
 
     def _coefficients(self, t: int, thin: bool) -> tuple[Floats, Floats]:
         if (t, thin) not in self._natural:
             name, mean = self._model.likelihoods[t], self._parameters.means[t]
             center = self._model.centers[t] if name == "gaussian" and not thin else 0.0
-            slopes, constant = _natural_parameters(name, mean - center, self._parameters.variances[t])
-            self._natural[t, thin] = np.ascontiguousarray(slopes.T), constant
+            self._natural[t, thin] = _natural_parameters(name, mean - center, self._parameters.variances[t])
         return self._natural[t, thin]
-
-
-def _with_squares(block: Block, center: Floats) -> Any:
-    if sparse.issparse(block):
-        return sparse.csr_array(sparse.hstack([block, block * block], format="csr"))
-    n, d = block.shape
-    features = np.empty((n, 2 * d))
-    np.subtract(block, center, out=features[:, :d])
-    np.square(features[:, :d], out=features[:, d:])
-    return features
 
 
 def _natural_parameters(likelihood: str, mean: Floats, variance: Floats | None) -> tuple[Floats, Floats]:
@@ -155,7 +195,7 @@ def _natural_parameters(likelihood: str, mean: Floats, variance: Floats | None) 
 def views_log_joint(blocks: Sequence[Block], parameters: ViewParameters, model: ViewModel) -> Floats:
     """log weight plus the log densities of all views, (n, k)."""
     densities = ViewDensities(parameters, model)
-    return densities.joint(blocks, densities.features(blocks))
+    return np.asarray((densities.joint(densities.features(blocks)) + densities.base(blocks)).T)
 
 
 def refine_views(
@@ -165,13 +205,17 @@ def refine_views(
     *,
     max_iter: int = 100,
     tol: float = 1e-5,
+    value: float = -np.inf,
 ) -> ViewRefinement:
-    """EM to the mode of the posterior; `tol` is a gain per sample, `read` starts a new pass over the samples."""
+    """EM to the mode of the posterior; `tol` is a gain per sample, `read` starts a new pass over the samples.
+
+    `value` is the objective before the start, where it is known.
+    """
 
     def step(state: ViewParameters, iteration: int) -> tuple[ViewParameters, float]:
         return _em_step(read(), state, model)
 
-    refined = run_refinement(step, start, StoppingRule(max_iter, tol))
+    refined = run_refinement(step, start, StoppingRule(max_iter, tol), value=value)
     return ViewRefinement(refined.state, refined.trace)
 
 
@@ -208,29 +252,42 @@ class PosteriorSums(Additive):
 
     def update(self, batch: ViewBatch) -> None:
         """The E step on a batch."""
+        for piece in batch.pieces():
+            self._add_piece(piece)
+
+    def _add_piece(self, batch: ViewBatch) -> None:
         features = self.densities.features(batch.blocks)
         weights = batch.row_weights()
-        shares, values = posterior(self.densities.joint(batch.blocks, features), weights)
-        self.log_likelihood += float(weights @ values)
-        self.add(features, shares)
+        if features.thin or len(features.columns) > _LOOPED:
+            shares, values = normalize(self.densities.joint(features))
+            self.add(features, shares * weights)
+        else:
+            found = self.densities.expected(features, batch.weights)
+            values = found.values[0]
+            self._add_dense(features, found.features, found.totals)
+        self.log_likelihood += float(weights @ (values + self.densities.base(batch.blocks)))
 
-    def add(self, features: Sequence[Any], shares: Floats) -> None:
-        """Add samples that belong to the components with these shares, times their weights, (n, k)."""
-        totals = shares.sum(axis=0)
+    def add(self, features: ViewFeatures, shares: Floats) -> None:
+        """Add samples that belong to the components with these shares, times their weights, (k, n)."""
+        totals = shares.sum(axis=1)
+        self._add_dense(features, shares @ features.columns.T, totals)
+        for t, block in features.thin.items():
+            sums, second, center = np.asarray(block.T @ shares.T).T, self.second[t], self.model.centers[t]
+            values = sums[:, : center.size]
+            self.first[t] += values
+            if second is not None:  # as they are: squares go about the center here
+                second += sums[:, center.size :] - 2 * center * values + np.outer(totals, center**2)
+
+    def _add_dense(self, features: ViewFeatures, sums: Floats, totals: Floats) -> None:
         self.totals += totals
-        for t, block in enumerate(features):
-            sums, second = np.asarray(block.T @ shares).T, self.second[t]
-            if second is None:
-                self.first[t] += sums
+        for t, place in enumerate(features.places):
+            if place is None:
                 continue
-            values, squares = np.split(sums, 2, axis=1)
-            center = self.model.centers[t]
-            if sparse.issparse(block):  # as they are: squares go about the center here
-                self.first[t] += values
-                second += squares - 2 * center * values + np.outer(totals, center**2)
-            else:
-                self.first[t] += values + np.outer(totals, center)
-                second += squares
+            part, second, center = sums[:, place], self.second[t], self.model.centers[t]
+            self.first[t] += part[:, : center.size]
+            if second is not None:
+                self.first[t] += np.outer(totals, center)
+                second += part[:, center.size :]
 
 
 def maximize(

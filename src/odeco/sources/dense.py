@@ -221,7 +221,9 @@ def as_rows(X: Any) -> Rows:
         raise ValueError(f"X has no columns: its shape is {array.shape}.")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
-    if not is_within_range(array) and not np.isfinite(array).all():
+    if is_within_range(array):
+        return np.asarray(array)
+    if not np.isfinite(array).all():
         raise ValueError(f"X contains NaN or infinity in {int((~np.isfinite(array)).any(axis=1).sum())} rows.")
     return np.asarray(check_magnitude(array))
 

@@ -40,8 +40,8 @@ _MOST_CATEGORIES = 1000
 # Rows from which on a column that is constant, or different in every row, is no accident: 30 draws of a Poisson
 # variable of mean 100 were never all different in 200,000 trials. Real numbers differ by nature: nobody asks.
 _FEW_ROWS = 30
-# Columns that are copied together to be looked at.
-_CHUNK = 64
+# Columns that are copied together to be looked at: the numbers of a cache line.
+_CHUNK = 8
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ColumnSummary:
         self.integers &= kind in "biu"
         if self.family != "gaussian":
             refuse_inexact(values, f"column {self.name!r}")
-        known: NDArray[np.floating] = values.astype(np.float64) if values.dtype.kind != "f" else values
+        known: NDArray[Any] = values.astype(np.uint8) if values.dtype.kind == "b" else values
         if values.dtype.kind == "f":
             gone = np.isnan(known)
             if gone.any():
@@ -102,12 +102,12 @@ class ColumnSummary:
         self.n += int(present.sum())
         self.values |= set(values[present].tolist())
 
-    def _update_numbers(self, known: NDArray[np.floating]) -> None:
+    def _update_numbers(self, known: NDArray[Any]) -> None:
         low, high = float(known.min()), float(known.max())
         self.n += known.size
         self.rising = self.rising and low > self.high and bool((known[1:] > known[:-1]).all())
         self.low, self.high = min(self.low, low), max(self.high, high)
-        if self.whole:  # the first rows decide for most columns of measurements
+        if self.whole and known.dtype.kind == "f":  # the first rows decide for most columns of measurements
             self.whole = bool((known[:64] == np.floor(known[:64])).all()) and bool((known == np.floor(known)).all())
         if self.overflow:
             return
@@ -122,7 +122,7 @@ class ColumnSummary:
         else:
             present = np.unique(known[:10_000])
             present = present if present.size > _MOST_CATEGORIES else np.unique(known)
-        self.values |= set(present.tolist())
+        self.values |= set(present.astype(np.float64).tolist())
         self.overflow = len(self.values) > 10 * _MOST_CATEGORIES
 
     def merge(self, other: ColumnSummary) -> None:
@@ -301,11 +301,28 @@ def summarize_columns(
             summaries = [ColumnSummary(label, kind) for label, kind in zip(labels, given, strict=True)]
         if width is not None and width != len(summaries):
             raise ValueError(f"batches differ in their number of columns: {len(summaries)}, then {width}.")
-        for summary, part in zip(summaries, raw_columns(rows), strict=True):
-            summary.update(part)
+        _update_all(summaries, rows)
     if not summaries:
         raise ValueError("X is empty: the source gave no batches.")
     return summaries
+
+
+def _update_all(summaries: list[ColumnSummary], rows: Any) -> None:
+    """Take over the columns of one block of rows, on threads where it is an array."""
+    from odeco.kernels.threads import map_parts
+
+    if is_frame(rows):
+        for summary, part in zip(summaries, raw_columns(rows), strict=True):
+            summary.update(part)
+        return
+    array = _two_dimensional(rows)
+
+    def look(chunk: int) -> None:
+        places = slice(chunk * _CHUNK, (chunk + 1) * _CHUNK)
+        for summary, part in zip(summaries[places], raw_columns(array[:, places]), strict=True):
+            summary.update(part)
+
+    map_parts(look, -(-array.shape[1] // _CHUNK))
 
 
 def check_families(family: Family, n_columns: int, names: Sequence[str] = ()) -> list[str]:
@@ -337,11 +354,16 @@ def raw_columns(X: Any) -> Iterator[Any]:
     if is_frame(X):
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
         return
+    array = _two_dimensional(X)
+    for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
+        yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
+
+
+def _two_dimensional(X: Any) -> NDArray[Any]:
     array = plain_array(X)
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (samples x columns), got shape {array.shape}.")
-    for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
-        yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
+    return array
 
 
 def column_names(X: Any, n_columns: int) -> list[Any]:

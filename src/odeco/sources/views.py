@@ -21,8 +21,12 @@ from odeco.sources.values import weight_array
 Block: TypeAlias = "NDArray[np.floating] | sparse.csr_array"
 
 # Rows that are worked on at a time: temporaries stay below 2^20 numbers, in or near the cache, whatever the number of
-# columns. Sparse views alone take more rows, for each piece of them adds to sums of the size of all columns.
-_MOST_ROWS, _MOST_SPARSE_ROWS, _NUMBERS = 4_096, 16_384, 2**20
+# columns, and columns of them no whole number of pages apart, which would share their places in the cache. Sparse views
+# alone take more rows, for each piece of them adds to sums of the size of all columns.
+_MOST_ROWS, _MOST_SPARSE_ROWS, _NUMBERS = 4_000, 16_384, 2**20
+# Runs that a batch is handed out in, a thread for each, and pieces of one at most: enough of both that no thread waits
+# for long, be it for work or for another thread.
+_RUNS, _MOST_PIECES = 16, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +65,18 @@ class ViewBatch:
 
     def pieces(self) -> Iterator[ViewBatch]:
         """The same samples, few enough at a time for temporaries of the size of a block."""
+        return self._cuts(self._piece)
+
+    def runs(self) -> Iterator[ViewBatch]:
+        """The same samples in a few runs of whole pieces: what threads share."""
+        return self._cuts(self._piece * min(-(-len(self) // (self._piece * _RUNS)), _MOST_PIECES))
+
+    @property
+    def _piece(self) -> int:
         width = max((b.shape[1] for b in self.blocks if not sparse.issparse(b)), default=0)
-        step = int(np.clip(_NUMBERS // width, 64, _MOST_ROWS)) if width else _MOST_SPARSE_ROWS
+        return min(max(_NUMBERS // width, 64), _MOST_ROWS) if width else _MOST_SPARSE_ROWS
+
+    def _cuts(self, step: int) -> Iterator[ViewBatch]:
         if len(self) <= step:
             yield self
             return
@@ -103,7 +117,7 @@ class ViewSource:
     def __iter__(self) -> Iterator[ViewBatch]:
         batches = self._unread if self._unread is not None else self._batches()
         self._unread = None
-        return (piece for batch in batches for piece in batch.pieces())
+        return (run for batch in batches for run in batch.runs())
 
     def _batches(self) -> Iterator[ViewBatch]:
         n_seen = 0

@@ -117,6 +117,26 @@ def test_em_never_falls_even_where_it_takes_long():
     assert np.all(np.diff(trace) > -1e-9)
 
 
+def test_the_moments_need_no_rival_where_em_gains_no_more_than_sampling_errors_explain(monkeypatch):
+    monkeypatch.setattr("odeco.models.multiview.search.clusters", None)  # no other start is made
+    views, _, means, weights = draw(1_000)
+    model = MultiViewMixture(K, random_state=0).fit(views)
+    assert model.diagnostics_.method == f"moments, least squares, then {model.n_iter_} EM steps"
+    assert error(model, means) < 2 * np.sqrt(sum(WIDTHS) / (1_000 * weights.min()))  # twice that of means of noise
+    values = model.diagnostics_.details["refinement"].values
+    assert model.n_iter_ == values.size
+    assert np.all(np.diff(values) > 0)
+    once = MultiViewMixture(K, random_state=0, effort="quick").fit(views)  # the same steps in one run
+    np.testing.assert_array_equal(once.diagnostics_.details["refinement"].values, values)
+    np.testing.assert_array_equal(once.weights_, model.weights_)
+
+
+def test_moments_far_from_a_maximum_have_rivals():
+    views = [np.exp(view) for view in draw(1_000)[0]]  # no normal distribution has such tails
+    model = MultiViewMixture(K, random_state=0).fit(views)
+    assert "starts" in model.diagnostics_.method
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_sparse_views_give_what_dense_ones_give(wide):
     views, _, _, _ = draw(3_000, widths=(400, 300, 300) if wide else WIDTHS)

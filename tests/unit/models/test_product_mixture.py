@@ -9,9 +9,10 @@ import pytest
 from odeco import MomentError, MomentWarning, ProductMixture
 from odeco.metrics import match_components
 from odeco.models.product_mixture.moments import paired_passes
+from odeco.models.product_mixture.table import gather
 from odeco.moments.passes import run_passes
 from odeco.simulate import latent_classes
-from odeco.sources.dense import first_rows
+from odeco.sources.dense import DenseBatch, DenseSource, first_rows
 from odeco.sources.tables import infer_schema, open_table
 
 
@@ -270,7 +271,7 @@ class TestLatentClasses:
 
 class TestDiagnostics:
     def test_small_tables_say_how_many_starts(self):
-        diagnostics = ProductMixture(2, random_state=0).fit(bernoulli(300, 8, 2)[0]).diagnostics_
+        diagnostics = ProductMixture(2, random_state=0).fit(bernoulli(300, 8, 3)[0]).diagnostics_
         starts = diagnostics.details["starts"]
         assert f"best of {len(starts)} starts ({starts[0][0]}" in diagnostics.method
         assert {"the moments", "random rows"} <= {name for name, _ in starts}
@@ -306,7 +307,7 @@ class TestDiagnostics:
 
     def test_effort(self):
         X, *_ = bernoulli(400, 8, 3)
-        fits = {e: ProductMixture(3, effort=e, random_state=0).fit(X) for e in ("quick", "auto", "thorough")}
+        fits = {e: ProductMixture(2, effort=e, random_state=0).fit(X) for e in ("quick", "auto", "thorough")}
         assert "starts" not in fits["quick"].diagnostics_.details
         found = {e: fits[e].diagnostics_.details["starts"] for e in ("auto", "thorough")}
         assert len(found["thorough"]) > len(found["auto"]) > 1
@@ -319,9 +320,16 @@ class TestDiagnostics:
             quick = ProductMixture(2, effort="quick", random_state=0).fit(X)
         assert "random rows" in quick.diagnostics_.method
 
-    def test_many_rows_that_follow_the_model_need_no_search(self):
+    @pytest.mark.parametrize("n", [800, 8_000])
+    def test_rows_that_follow_the_model_need_no_search(self, n, monkeypatch):
+        monkeypatch.setattr("odeco.models.product_mixture.search.random_starts", None)  # no other start is made
+        X, *_ = bernoulli(n)
+        model = ProductMixture(4, random_state=0).fit(X)
+        assert "starts" not in model.diagnostics_.details
+        np.testing.assert_array_equal(ProductMixture(4, random_state=0, effort="quick").fit(X).means_, model.means_)
+
+    def test_fewer_components_than_the_data_show_are_searched_for(self):
         X, *_ = bernoulli(8_000)
-        assert "starts" not in ProductMixture(4, random_state=0).fit(X).diagnostics_.details
         searched = ProductMixture(3, random_state=0).fit(X).diagnostics_  # fewer than the data show
         assert len(searched.details["starts"]) > 1
 
@@ -474,3 +482,12 @@ class TestColumnsOfPandas:
         codes = np.array([2**53, 2**53 + 1] * 20)[:, None]
         with pytest.raises(ValueError, match=r"column 'x0' has the whole number 9007199254740993, beyond 2\*\*53"):
             ProductMixture(1, family="categorical").fit(codes)
+
+
+def test_rows_in_memory_are_gathered_without_a_copy():
+    X = np.arange(24.0).reshape(8, 3).copy()
+    assert gather(DenseSource(lambda: [DenseBatch(X)], batch_size=5)).rows is X
+    parted = ([X[5:], X[:5]], [X[:5]], [X[::2], X[1::2]])
+    for parts in parted:
+        found = gather([DenseBatch(part) for part in parts])
+        np.testing.assert_array_equal(found.rows, np.concatenate(parts))

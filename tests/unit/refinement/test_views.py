@@ -56,7 +56,9 @@ def test_log_densities_are_scipys(thin):
     np.testing.assert_allclose(views_log_joint(given, parameters, model), expected(blocks, parameters), atol=1e-11)
 
 
-def test_one_em_step_by_hand_and_in_any_container():
+@pytest.mark.parametrize("looped", [512, 0])
+def test_one_em_step_by_hand_and_in_any_container(monkeypatch, looped):
+    monkeypatch.setattr("odeco.refinement.views._LOOPED", looped)
     blocks, parameters, model = case()
     joint = expected(blocks, parameters)
     shares = np.exp(joint - joint.max(axis=1, keepdims=True))

@@ -23,7 +23,7 @@ from odeco.models.mixture_base import MixtureEstimator
 from odeco.models.multiview.likelihoods import ViewKinds, ViewLook, em_start, view_model, within_range
 from odeco.models.multiview.moments import ViewSolution, ViewSums, column_scale, read_views, view_passes
 from odeco.models.multiview.policy import POLICY
-from odeco.models.multiview.search import SearchedViews, beats_clusters, clusters, find_start, sampled
+from odeco.models.multiview.search import SearchedViews, beats_clusters, clusters, find_start, near_maximum, sampled
 from odeco.models.multiview.stream import StreamedViews, look_at, view_plan
 from odeco.moments.passes import Passes, run_passes
 from odeco.refinement.loop import Trace
@@ -208,13 +208,23 @@ class MultiViewMixture(MixtureEstimator):
         if solution is not None:
             moments = within_range(solution.weights, solution.means, solution.variances, model)[0]
             moments = moments if one_step else em_start(moments, model)
+        max_iter, tol = int(self.max_iter), float(self.tol)
+        if moments is not None and not one_step and self._shown(found):
+            near = near_maximum(found.rows, moments, model, look.columns, max_iter, tol)
+            if near is not None:
+                return SearchedViews(near.parameters, near.trace)
         start, searched = self._start(found, model, moments, rng)
         if one_step:
             moved, step = view_step(found.rows, start, model, look.kinds.sparse)
             return SearchedViews(moved, step.trace, step_share=step.share)
-        tol = float(self.tol) if searched is None else min(float(self.tol), POLICY.searched_tol)
-        done = refine_views(lambda: found.rows, start, model, max_iter=int(self.max_iter), tol=tol)
-        return SearchedViews(done.parameters, done.trace.by(float(self.tol)), searched)
+        least = tol if searched is None else min(tol, POLICY.searched_tol)
+        done = refine_views(lambda: found.rows, start, model, max_iter=max_iter, tol=least)
+        return SearchedViews(done.parameters, done.trace.by(tol), searched)
+
+    def _shown(self, found: Found) -> bool:
+        """Whether a search may be spared: the views show just k components."""
+        k = self.n_components
+        return self.effort == "auto" and k > 1 and found.estimate.suggested_components == k
 
     def _start(
         self, found: Found, model: ViewModel, moments: ViewParameters | None, rng: np.random.Generator
@@ -226,8 +236,7 @@ class MultiViewMixture(MixtureEstimator):
         landscape = sampled(found.rows, columns, model, rng)
         if alone:
             return clusters(landscape, k, rng), None
-        shown = found.estimate is not None and found.estimate.suggested_components == k
-        if self.effort == "auto" and shown and moments is not None and beats_clusters(landscape, moments, rng):
+        if moments is not None and self._shown(found) and beats_clusters(landscape, moments, rng):
             return moments, None
         effort, method = EFFORTS[self.effort], self._decomposer()
         best = find_start(landscape, found.rows, moments, k, method, columns.n, effort, rng)
@@ -387,7 +396,7 @@ class MultiViewMixture(MixtureEstimator):
         return np.vstack([views_log_joint(batch.blocks, parameters, self._model) for batch in clean])
 
     def _batch_joint(self, batch: ViewBatch) -> Floats:
-        return self._log_joint([batch])
+        return self._log_joint(batch.pieces())
 
     def _n_parameters(self) -> int:
         return n_parameters(self.likelihoods_, self.view_widths_, self.weights_.size)

@@ -77,7 +77,7 @@ class ViewLandscape(RowLandscape[ViewParameters]):
         empty = ViewParameters(np.full(k, 1 / k), means, variances)
         densities = ViewDensities(empty, self.model)
         found = PosteriorSums(empty, self.model, densities)
-        found.add(densities.features(self.batch.blocks), np.ascontiguousarray(shares.T))
+        found.add(densities.features(self.batch.blocks), shares)
         return found.totals, *found.first, *(part for part in found.second if part is not None)
 
     def maximized(self, sums: Sums) -> ViewParameters:

@@ -134,8 +134,9 @@ class ViewLook(Additive):
         self.kinds.flags = values
 
     def update(self, batch: ViewBatch) -> None:
-        self.columns.update(batch)
-        self.kinds.update(batch)
+        for piece in batch.pieces():
+            self.columns.update(piece)
+            self.kinds.update(piece)
 
     def merge(self, other: Self) -> Self:
         self.columns.merge(other.columns)

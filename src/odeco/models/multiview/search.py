@@ -13,14 +13,15 @@ from scipy import sparse
 
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, finish, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.multiview.landscape import ViewLandscape
 from odeco.models.multiview.likelihoods import em_start, within_range
 from odeco.models.multiview.moments import column_scale, solve_views
 from odeco.models.multiview.policy import POLICY
 from odeco.moments.views import ColumnSums
-from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement
+from odeco.refinement.loop import Trace
+from odeco.refinement.views import ViewModel, ViewParameters, ViewRefinement, n_parameters, refine_views
 from odeco.sources.partitions import Partitioned
 from odeco.sources.rows import join_views
 from odeco.sources.views import ViewBatch, ViewSource
@@ -76,6 +77,28 @@ def find_start(
     if type(source) is not ViewSource or n_samples == len(landscape.batch):  # passes elsewhere cost more than they tell
         return found
     return finish(found, replace(landscape, read=lambda: source), effort.screen_steps)
+
+
+def near_maximum(
+    source: ViewSource, moments: ViewParameters, model: ViewModel, columns: ColumnSums, max_iter: int, tol: float
+) -> ViewRefinement | None:
+    """EM from the moments where it gains no more than sampling errors explain: then these need no rival. Else None."""
+    k = moments.weights.size
+    limit = explained_gain(n_parameters(model.likelihoods, columns.widths, k), columns.weight)
+    if limit < 0:
+        return None
+
+    def climb(start: ViewParameters, n_steps: int, value: float) -> ViewRefinement:
+        return refine_views(lambda: source, start, model, max_iter=n_steps, tol=tol, value=value)
+
+    def gain(trace: Trace) -> float:
+        return trace.best - trace.records[0].value if len(trace.records) > 1 else np.inf
+
+    done = climb(moments, min(2, max_iter), -np.inf)
+    if gain(done.trace) <= limit and not done.trace.converged and max_iter > 2:
+        later = climb(done.parameters, max_iter - 2, done.trace.best)
+        done = ViewRefinement(later.parameters, done.trace.then(later.trace))
+    return done if gain(done.trace) <= limit else None
 
 
 def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.random.Generator) -> bool:

@@ -30,8 +30,7 @@ class StreamedViews(Together):
 
     def update(self, batch: ViewBatch) -> Self:
         """Add the samples of a batch."""
-        for piece in batch.pieces():
-            self.look.update(piece)
+        self.look.update(batch)
         self.moments.update(batch)
         return self
 
@@ -39,8 +38,7 @@ class StreamedViews(Together):
 def look_at(batch: ViewBatch) -> ViewLook:
     """Columns and kinds of some samples."""
     look = ViewLook(batch.widths)
-    for piece in batch.pieces():
-        look.update(piece)
+    look.update(batch)
     return look
 
 

@@ -40,7 +40,7 @@ from odeco.models.product_mixture.moments import (
     product_start,
 )
 from odeco.models.product_mixture.policy import POLICY
-from odeco.models.product_mixture.search import RefinedProducts, Table, choose_start
+from odeco.models.product_mixture.search import RefinedProducts, Table, choose_start, near_maximum
 from odeco.models.product_mixture.solve import CompletedMoments, ProductStart, describe
 from odeco.models.product_mixture.stream import StreamedTable, read_table, table_plan
 from odeco.models.product_mixture.table import check_matrix, distinct_rows, gather, joined, open_rows, row_chunks
@@ -274,12 +274,16 @@ class ProductMixture(MixtureEstimator):
         """EM, or one step, from the estimate where it is asked for or trusted, else from the best of several starts."""
         table, one_step = self._table_of(found), self.refine == "one-step"
         effort = "quick" if one_step or self.n_components == 1 else self.effort
-        start = choose_start(table, found.estimate, self.n_components, self._decomposer(), effort, rng)
-        if one_step:
-            moved, step = product_step(table.data, start.parameters)
-            return RefinedProducts(table.families, moved, table.log_likelihood(moved), start, step_share=step.share)
-        tol = min(float(self.tol), start.tol)
-        done = refine_products(table.data, start.parameters, max_iter=int(self.max_iter), tol=tol)
+        max_iter, tol = int(self.max_iter), float(self.tol)
+        near = near_maximum(table, found.estimate, max_iter, tol) if effort == "auto" else None
+        if near is not None:
+            start, done = near
+        else:
+            start = choose_start(table, found.estimate, self.n_components, self._decomposer(), effort, rng)
+            if one_step:
+                moved, step = product_step(table.data, start.parameters)
+                return RefinedProducts(table.families, moved, table.log_likelihood(moved), start, step_share=step.share)
+            done = refine_products(table.data, start.parameters, max_iter=max_iter, tol=min(tol, start.tol))
         likelihood = float(done.log_likelihood[0]) + table.base
         return RefinedProducts(table.families, done.parameters, likelihood, start, done.trace)
 

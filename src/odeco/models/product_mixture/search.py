@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.families.tables import Families
-from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, finish, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, search
 from odeco.models.product_mixture.landscape import ProductLandscape
 from odeco.models.product_mixture.moments import product_start
 from odeco.models.product_mixture.policy import POLICY
@@ -24,6 +24,7 @@ from odeco.refinement.product_mixture import (
     BaseSum,
     Data,
     Parameters,
+    ProductRefinement,
     expect,
     read_data,
     refine_products,
@@ -158,7 +159,8 @@ def choose_start(
     moments = None
     if estimate is not None:
         moments = estimate.parameters(table.families, POLICY.start_floor)[0]
-        if effort == "quick" or (effort == "auto" and _trusted(table, estimate, moments, rng)):
+        trusted = effort == "auto" and _shown(estimate) and beats_random_rows(table, moments, rng)
+        if effort == "quick" or trusted:
             return Start(moments)
     elif effort == "quick":
         return Start(random_states(table.landscape(), k, 1, rng)[0], ("random rows",))
@@ -167,12 +169,27 @@ def choose_start(
     return Start(found.best.state, (said,), found, table.is_whole)
 
 
-def _trusted(table: Table, estimate: ProductStart, moments: Parameters, rng: np.random.Generator) -> bool:
-    """Whether the data show just k components, the tensor has as many, and random rows lead no further."""
-    found = estimate.decomposition
-    if estimate.column_pairs is not None or found is None or not found.status.ok:
+def _shown(estimate: ProductStart | None) -> bool:
+    """Whether the data show just k components, and the tensor has as many."""
+    if estimate is None or estimate.column_pairs is not None:
         return False
-    return estimate.n_distinct == len(estimate.weights) and beats_random_rows(table, moments, rng)
+    found = estimate.decomposition
+    return found is not None and found.status.ok and estimate.n_distinct == len(estimate.weights)
+
+
+def near_maximum(
+    table: Table, estimate: ProductStart | None, max_iter: int, tol: float
+) -> tuple[Start, ProductRefinement] | None:
+    """EM from the estimate where it gains no more than sampling errors explain: then this needs no rival. Else None."""
+    if estimate is None or not _shown(estimate):
+        return None
+    k = len(estimate.weights)
+    limit = explained_gain(k - 1 + k * table.families.free_parameters(), table.data.weight)
+    if limit < 0:
+        return None
+    start = Start(estimate.parameters(table.families, POLICY.start_floor)[0])
+    done = refine_products(table.data, start.parameters, max_iter=max_iter, tol=tol, most_gain=limit)
+    return (start, done) if done.trace.best - done.trace.records[0].value <= limit else None
 
 
 def find_start(

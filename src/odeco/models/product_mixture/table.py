@@ -80,7 +80,20 @@ def gather(source: DenseSource) -> DenseBatch | None:
         if cells > POLICY.most_cells:
             return None
         parts.append(batch)
-    return join_batches(parts)
+    return _undivided(parts) or join_batches(parts)
+
+
+def _undivided(parts: list[DenseBatch]) -> DenseBatch | None:
+    """The table that these are cut from, if there is one: rows in memory are not copied."""
+    whole, start = parts[0].rows.base, 0
+    for part in parts:
+        rows = part.rows
+        if whole is None or rows.base is not whole or part.weights is not None or rows.strides != whole.strides:
+            return None
+        if rows.shape[1:] != whole.shape[1:] or rows.ctypes.data != whole.ctypes.data + start * whole.strides[0]:
+            return None
+        start += len(rows)
+    return DenseBatch(whole) if whole is not None and start == len(whole) else None
 
 
 def joined(schema: Schema, batch: DenseBatch) -> TableSource:
