@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
-from odeco.refinement.emissions import Emission, Statistics, exponentials
+from odeco.refinement.emissions import LEAST_LOG, Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
 
@@ -107,13 +107,13 @@ class DiagonalGaussian(GaussianEmission):
         return np.broadcast_to(self.covars if self.kind.order else self.covars[:, None], self.means.shape)
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
-        from odeco.kernels.gaussian import diagonal_log_rows
+        from odeco.kernels.gaussian import diagonal_rows
 
         variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
         linear, square, constants = natural(means, variances)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
-        diagonal_log_rows(observations, self.center, linear, -square, constants, rows, scales)
-        return exponentials(rows), scales
+        diagonal_rows(observations, self.center, linear, -square, constants, LEAST_LOG, rows, scales)
+        return rows, scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d), first and second sums (k, d) about the centre, over what is there."""
