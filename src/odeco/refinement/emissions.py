@@ -95,7 +95,7 @@ class Emission(ABC):
 
 
 def exponentials(rows: Floats) -> Floats:
-    """Likelihoods (m, k) of their logarithms less the largest of each row, in place; none is 0.
+    """Likelihoods of their logarithms less the largest of each observation, in place; none is 0.
 
     Densities are positive everywhere: where the likeliest state cannot be reached another one must be left, however
     far the observation is from it. Its likelihood is then a bound, which is above it.

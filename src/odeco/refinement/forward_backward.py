@@ -322,12 +322,12 @@ class _Messages:
 
     def agree(self, begins: NDArray[np.bool_], *, backward: bool) -> bool:
         """Whether every stretch used what its neighbour ended with; where a sequence begins, nothing is handed on."""
-        inner = ~begins[1:]
-        ok = _close(by_stretch(self.forward_used, self.k)[1:][inner], by_stretch(self.forward_out, self.k)[:-1][inner])
-        if backward:
-            ok &= _close(
-                by_stretch(self.backward_used, self.k)[:-1][inner], by_stretch(self.backward_out, self.k)[1:][inner]
-            )
+        inner = np.flatnonzero(~begins[1:])
+        used, out = by_stretch(self.forward_used, self.k)[inner + 1], by_stretch(self.forward_out, self.k)[inner]
+        ok = _close(used, out)
+        if ok and backward:
+            used, out = by_stretch(self.backward_used, self.k)[inner], by_stretch(self.backward_out, self.k)[inner + 1]
+            ok = _close(used, out)
         return ok
 
 
@@ -346,7 +346,7 @@ def by_stretch(messages: Floats, k: int) -> Floats:
 
 def _close(first: Floats, second: Floats) -> bool:
     larger = np.maximum(first, second)
-    return bool(np.all(np.abs(first - second) <= _AGREE * larger + _NEGLIGIBLE))
+    return bool((np.abs(first - second) <= _AGREE * larger + _NEGLIGIBLE).all())
 
 
 @dataclass(eq=False)

@@ -115,7 +115,7 @@ class Sequences:
     def first(self, low: int, high: int) -> NDArray[np.uint8]:
         """1 where a sequence begins, of the steps from low to high."""
         flags = np.zeros(high - low, dtype=np.uint8)
-        inside = np.searchsorted(self.offsets, (low, high))
+        inside = self.offsets.searchsorted((low, high))
         flags[self.offsets[inside[0] : inside[1]] - low] = 1
         return flags
 
