@@ -9,13 +9,13 @@ using Doubles = Vector<const double>;
 using Table = Matrix<const double>;
 using Halves = Vector<const std::int8_t>;
 
-void diagonal_log_rows(const Table& values, const Doubles& center, const Table& linear, const Table& half,
-                       const Table& constants, const Matrix<double>& out, const Vector<double>& scales) {
+void diagonal_rows(const Table& values, const Doubles& center, const Table& linear, const Table& half,
+                   const Table& constants, double least, const Matrix<double>& out, const Vector<double>& scales) {
     const Index n = extent(values), d = extent(values, 1), k = extent(out, 1);
     exactly("out", out, n, k);
-    gaussian().diagonal_log_rows(rows(values), exactly("center", center, d), exactly("linear", linear, d, k),
-                                 exactly("half", half, d, k).data, exactly("constants", constants, d, k).data, rows(out),
-                                 exactly("scales", scales, n));
+    gaussian().diagonal_rows(rows(values), exactly("center", center, d), exactly("linear", linear, d, k),
+                             exactly("half", half, d, k).data, exactly("constants", constants, d, k).data, least,
+                             rows(out), exactly("scales", scales, n));
 }
 
 void diagonal_sums(const Table& values, const Doubles& center, const Table& weights, const Matrix<double>& totals,
@@ -97,7 +97,7 @@ template <class Real> void bind(nb::module_& module) {
 void bind_samples(nb::module_& module) {
     bind<float>(module);
     bind<double>(module);
-    define(module, "diagonal_log_rows", diagonal_log_rows);
+    define(module, "diagonal_rows", diagonal_rows);
     define(module, "diagonal_sums", diagonal_sums);
     define(module, "smoothing_splines", smoothing_splines);
     define(module, "jacobi_sweep", jacobi_sweep);

@@ -1,8 +1,8 @@
 // Densities and weighted sums of Gaussian observations with diagonal covariances: one pass over a slice each.
 //
 // The columns of `BLOCK` steps are laid side by side: loops over a constant number of them fill the vector units.
+#include "exponential.hpp"
 #include "kernels.hpp"
-#include "vectors.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
@@ -37,8 +37,8 @@ struct Block {
     }
 };
 
-void diagonal_log_rows(Rows<const double> values, const double* center, Rows<const double> linear, const double* half,
-                       const double* constants, Rows<double> rows, double* scales) {
+void diagonal_rows(Rows<const double> values, const double* center, Rows<const double> linear, const double* half,
+                   const double* constants, double least, Rows<double> rows, double* scales) {
     const Index d = values.width, k = rows.width;
     Block block(d);
     Scratch<double> sums(k * BLOCK), totals(k);
@@ -59,9 +59,14 @@ void diagonal_log_rows(Rows<const double> values, const double* center, Rows<con
             }
             for (int s = 0; s < BLOCK; ++s) top[s] = larger(top[s], sum[s]);
         }
+        for (Index j = 0; j < k; ++j)
+            for (int s = 0; s < BLOCK; s += WIDTH<double>) {
+                const Vec<double> log = load(sums + j * BLOCK + s) - load(top + s);
+                store(sums + j * BLOCK + s, exponential<double>(log < least ? repeat(least) : log));
+            }
         for (Index s = 0; s < smaller<Index>(BLOCK, rows.n - begin); ++s) {
             scales[begin + s] = top[s];
-            for (Index j = 0; j < k; ++j) rows[begin + s][j] = sums[j * BLOCK + s] - top[s];
+            for (Index j = 0; j < k; ++j) rows[begin + s][j] = sums[j * BLOCK + s];
         }
     }
 }
@@ -100,6 +105,6 @@ void diagonal_sums(Rows<const double> values, const double* center, Rows<const d
 
 }  // namespace
 
-const GaussianKernels gaussian{diagonal_log_rows, diagonal_sums};
+const GaussianKernels gaussian{diagonal_rows, diagonal_sums};
 
 }  // namespace odeco::ODECO_ISA

@@ -141,8 +141,8 @@ struct ViterbiKernels {
 };
 
 struct GaussianKernels {
-    void (*diagonal_log_rows)(Rows<const double> values, const double* center, Rows<const double> linear,
-                              const double* half, const double* constants, Rows<double> rows, double* scales);
+    void (*diagonal_rows)(Rows<const double> values, const double* center, Rows<const double> linear,
+                          const double* half, const double* constants, double least, Rows<double> rows, double* scales);
     void (*diagonal_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
                           double* first, double* second);
 };

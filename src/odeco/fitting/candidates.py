@@ -248,7 +248,7 @@ def _search(
         state = candidate.make()
         if state is None:
             continue
-        resized = resize(landscape, state, k, effort, rng, seen)
+        resized = resize(landscape.coarse, state, k, effort, rng, seen)
         screened.append(_climbed(landscape, candidate, resized, effort.screen_steps, effort))
         if _all_agree(screened, effort.enough):
             effort = replace(effort, n_finalists=1, patience=0)
@@ -387,7 +387,7 @@ def _moved(
             larger = landscape.seed(best.state, -(-k // 2), rng)
         else:
             larger = landscape.split(best.state, rng, POWERS if in_vain == 0 else 1)
-        resized = resize(landscape, larger, k, effort, rng, seen)
+        resized = resize(landscape.coarse, larger, k, effort, rng, seen)
         rival = _climbed(landscape, best.candidate, resized, effort.climb_steps, effort, best.moves + 1)
         better = rival.value > best.value + effort.tol and (best.degenerate or not rival.degenerate)
         best, in_vain = (rival, 0) if better else (best, in_vain + 1)

@@ -62,6 +62,11 @@ class Landscape(ABC, Generic[State]):
         """`n_new` more components or so, on rows that fit worst; unless that is known, cut at random."""
         return self.split(state, rng, 0)
 
+    @property
+    def coarse(self) -> Landscape[State]:
+        """Where components are merged and split: on fewer rows, if that is told well enough from these."""
+        return self
+
     def takes(self, state: State, /) -> bool:
         """Whether a state that another search on these rows has found means the same here, and is no accident."""
         return not self.degenerate(state)

@@ -245,11 +245,11 @@ def walk(levels: Doubles, uniforms: Doubles, state: int, out: Int64s, /) -> None
 
 # Samples.
 
-def diagonal_log_rows(
-    values: Doubles, center: Doubles, linear: Doubles, half: Doubles, constants: Doubles, rows: Doubles,
+def diagonal_rows(
+    values: Doubles, center: Doubles, linear: Doubles, half: Doubles, constants: Doubles, least: float, rows: Doubles,
     scales: Doubles, /,
 ) -> None:  # fmt: skip
-    """Log densities less their largest in ``rows`` (m, k), the largest in ``scales`` (m,).
+    """Densities in units of the largest in ``rows`` (m, k), not below ``exp(least)``; its logarithm in ``scales`` (m,).
 
     ``log p = sum_c constants[c, j] + v_c (linear[c, j] - v_c half[c, j])`` with v = values - center over the entries
     that are there; ``linear``, ``half`` and ``constants`` have shape (d, k).

@@ -20,10 +20,11 @@ Result = TypeVar("Result")
 ReadSteps = Callable[[slice], tuple[Floats, NDArray[np.bool_], Floats]]
 
 _REACH = 6.0  # deviations: what lies farther says no more than that it is far
-_BLOCK = 4096  # steps whose outer products are formed at a time
-_GROUP = 16  # blocks whose sums are kept as one, whatever the number of threads
+_BLOCK = 2048  # steps whose features are formed at a time: they stay in the second-level cache
+_GROUP = 8  # blocks whose sums are kept as one, whatever the number of threads
 _FEWEST_FEATURES = 60
 _MOST_PRODUCTS = 120
+_KNOT_STEPS = 8192  # from which quantiles are read: steps of features need not stand exactly there
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +50,18 @@ class FeatureMap:
         """Standard coordinates (m, d), missing ones 0, far ones drawn in."""
         centred = values - self.center
         np.copyto(centred, 0.0, where=np.isnan(centred))
-        return np.clip(centred @ self.axes, -_REACH, _REACH)
+        y = centred @ self.axes
+        return np.clip(y, -_REACH, _REACH, out=y)
 
     def __call__(self, values: Floats) -> Floats:
-        """Features (m, f): first y and y^2, (d) each, then the products, then the rest."""
-        y = self.coordinates(values)
+        """Features (m, f): first y and y^2, (d) each, then the products, then the rest. One lies after the other."""
+        y = np.ascontiguousarray(self.coordinates(values).T)
         squares = y * y
-        crossed = y[:, self.products[:, 0]] * y[:, self.products[:, 1]]
+        crossed = y[self.products[:, 0]] * y[self.products[:, 1]]
         wide = 1.0 / (1.0 + squares)
         parts = [y, squares, crossed, _step(2 * y), np.log(squares + 0.05), wide * wide, 1.0 / (1.0 + 8.0 * squares)]
-        parts += [_step(2 * (y - knot)) for knot in self.knots]
-        return np.hstack(parts)
+        parts += [_step(2 * (y - knot[:, None])) for knot in self.knots]
+        return np.concatenate(parts).T
 
 
 def _step(u: Floats) -> Floats:
@@ -80,7 +82,8 @@ def learn_map(values: Floats, *, correlated: bool = False) -> FeatureMap:
         axes = np.diag(1.0 / np.where(deviations > 0, deviations, 1.0))
     n_knots = max(0, -(-_FEWEST_FEATURES // d) - 6)
     levels = (np.arange(n_knots) + 0.5) / max(n_knots, 1)
-    knots = np.quantile(centred @ axes, levels, axis=0) if n_knots else np.empty((0, d))
+    some = centred[:: -(-len(centred) // _KNOT_STEPS)]
+    knots = np.quantile(some @ axes, levels, axis=0) if n_knots else np.empty((0, d))
     first, second = np.triu_indices(d if correlated else 0, 1)
     return FeatureMap(center, axes, knots, np.column_stack([first, second])[:_MOST_PRODUCTS])
 
@@ -112,8 +115,8 @@ class FeaturePairs:
         own = len(f) if last else len(f) - 1  # the last one is the first of the next block
         pair = np.where(linked[:-1], np.minimum(w[:-1], w[1:]), 0.0)
         self.total += w[:own] @ f[:own]
-        self.square += (f[:own] * w[:own, None]).T @ f[:own]
-        self.lagged += (f[:-1] * pair[:, None]).T @ f[1:]
+        self.square += _weighed(f[:own], w[:own]).T @ f[:own]
+        self.lagged += _weighed(f[:-1], pair).T @ f[1:]
         self.weight += w[:own].sum()
         self.pair_weight += pair.sum()
 
@@ -178,11 +181,11 @@ class FeatureBasis:
 
     def project(self, features: Floats) -> Floats:
         """z of features (m, f), (m, size)."""
-        out = np.empty((len(features), self.size))
-        out[:, 0] = 1.0
-        np.matmul(features, self.projection, out=out[:, 1:])
-        out[:, 1:] -= self.mean @ self.projection
-        return out
+        out = np.empty((self.size, len(features)))
+        out[0] = 1.0
+        np.matmul(self.projection.T, features.T, out=out[1:])
+        out[1:] -= (self.mean @ self.projection)[:, None]
+        return out.T
 
 
 class FeatureTriples:
@@ -223,14 +226,14 @@ class FeatureTriples:
         begins = np.where(np.append(first, ~linked[:-1]), weights, 0.0)
         if not last:
             pair[-1] = begins[-1] = 0.0
-        outer = ((z[:-2] * triple[:, None])[:, :, None] * z[1:-1, None, :]).reshape(-1, k * k)
-        self.pairs += (z[:-1] * pair[:, None]).T @ z[1:]
-        self.triples += (outer.T @ z[2:]).reshape(k, k, k)
+        outer = _weighed(z[:-2], triple).T[:, None] * z.T[:, 1:-1]
+        self.pairs += _weighed(z[:-1], pair).T @ z[1:]
+        self.triples += (outer.reshape(k * k, -1) @ z[2:]).reshape(k, k, k)
         self.first += begins @ z
         self.pair_weight += pair.sum()
         self.triple_weight += triple.sum()
         self.first_weight += begins.sum()
-        self._add_middle(values[1:-1], np.hstack([z[:-2], z[2:]]) * triple[:, None])
+        self._add_middle(values[1:-1], _weighed(np.concatenate([z.T[:, :-2], z.T[:, 2:]]).T, triple))
 
     def _add_middle(self, values: Floats, around: Floats) -> None:
         """Observations of middle steps (m, d), times the weighted z of both neighbours (m, 2k)."""
@@ -310,6 +313,11 @@ def _blocks(n: int, overlap: int) -> list[slice]:
     """Slices of fixed length that share ``overlap`` steps with the next; every run of overlap + 1 steps is in one."""
     starts = range(0, max(n - overlap, 1), _BLOCK)
     return [slice(start, min(start + _BLOCK + overlap, n)) for start in starts]
+
+
+def _weighed(rows: Floats, weights: Floats) -> Floats:
+    """Rows times their weights: as they are where all are 1, as nearly always."""
+    return rows if (weights == 1.0).all() else rows * weights[:, None]
 
 
 def _same(first: FeatureMap, second: FeatureMap) -> None:

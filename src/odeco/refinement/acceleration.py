@@ -47,8 +47,9 @@ class Accelerated(Generic[State]):
         self._best = -np.inf
         self._stretch = 2 * _STRETCH[0]
         self._stretched = False
-        self._points: list[Floats] = []
-        self._steps: list[Floats] = []
+        self._point, self._step = np.empty((2, 0))
+        self._moves: list[Floats] = []
+        self._bends: list[Floats] = []
 
     def __call__(self, state: State, iteration: int) -> tuple[State, float | None]:
         """The EM image of the mixed point, or of the state where there is none; no value where the mix was worse."""
@@ -60,28 +61,34 @@ class Accelerated(Generic[State]):
             self._stretch = float(np.clip(self._stretch * (2.0 if better else 0.25), *_STRETCH))
         self._stretched = False
         if not better:
-            self._points, self._steps = [], []
+            self._point, self._moves, self._bends = np.empty(0), [], []
             # EM itself falls by rounding alone: nothing is left to gain, and the rule has to hear of it.
             return state, self._best if mixed is None and self._best > -np.inf else None
         self._best = value
-        self._points.append(self._pack(point))
-        self._steps.append(self._pack(image) - self._points[-1])
-        del self._points[: -_MEMORY - 1], self._steps[: -_MEMORY - 1]
-        if len(self._points) > 1:
+        self._remember(self._pack(point), self._pack(image))
+        if self._moves:
             self._trial = self._unpack(self._ahead())
         return image, value
 
+    def _remember(self, point: Floats, image: Floats) -> None:
+        """Keep how points and steps differ from those before."""
+        step = image - point
+        if self._point.size:
+            self._moves.append(point - self._point)
+            self._bends.append(step - self._step)
+            del self._moves[:-_MEMORY], self._bends[:-_MEMORY]
+        self._point, self._step = point, step
+
     def _ahead(self) -> Floats:
         """The mixed point, or the stretched step where that lies behind."""
-        mixed, point, step = self._mixed(), self._points[-1], self._steps[-1]
+        mixed, point, step = self._mixed(), self._point, self._step
         self._stretched = bool((mixed - point) @ step < 0)
         return point + self._stretch * step if self._stretched else mixed
 
     def _mixed(self) -> Floats:
         """x + f - (dX + dF) g, g the least-squares solution of dF g = f: differences of points and of steps."""
-        point, step = self._points[-1], self._steps[-1]
-        moves = np.diff(self._points, axis=0)
-        bends = np.diff(self._steps, axis=0)
+        moves, bends = np.array(self._moves), np.array(self._bends)
         gram = bends @ bends.T
-        gram += (_DAMPING * np.trace(gram) + 1e-300) * np.eye(len(gram))
-        return np.asarray(point + step - np.linalg.solve(gram, bends @ step) @ (moves + bends))
+        gram.flat[:: len(gram) + 1] += _DAMPING * gram.trace() + 1e-300
+        mix = np.linalg.solve(gram, bends @ self._step)
+        return np.asarray(self._point + self._step - mix @ moves - mix @ bends)

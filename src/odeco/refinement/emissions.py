@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Statistics = tuple[Floats, ...]
 
 # Of a likelihood in units of the largest: its products with transition probabilities are still normal numbers.
-_LEAST_LOG = -650.0
+LEAST_LOG = -650.0
 
 
 class Emission(ABC):
@@ -95,12 +95,12 @@ class Emission(ABC):
 
 
 def exponentials(rows: Floats) -> Floats:
-    """Likelihoods (m, k) of their logarithms less the largest of each row, in place; none is 0.
+    """Likelihoods of their logarithms less the largest of each observation, in place; none is 0.
 
     Densities are positive everywhere: where the likeliest state cannot be reached another one must be left, however
     far the observation is from it. Its likelihood is then a bound, which is above it.
     """
-    np.maximum(rows, _LEAST_LOG, out=rows)
+    np.maximum(rows, LEAST_LOG, out=rows)
     return np.exp(rows, out=rows)
 
 

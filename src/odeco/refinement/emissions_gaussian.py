@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
-from odeco.refinement.emissions import Emission, Statistics, exponentials
+from odeco.refinement.emissions import LEAST_LOG, Emission, Statistics, exponentials
 
 Floats = NDArray[np.float64]
 
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
+_BLOCK = 2**16  # standardized numbers at a time: they stay in the second-level cache
 _SPIKE = 1e-5  # of a variance in units of the column's: below, a state sits on a few equal values
 
 
@@ -106,13 +107,13 @@ class DiagonalGaussian(GaussianEmission):
         return np.broadcast_to(self.covars if self.kind.order else self.covars[:, None], self.means.shape)
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
-        from odeco.kernels.gaussian import diagonal_log_rows
+        from odeco.kernels.gaussian import diagonal_rows
 
         variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
         linear, square, constants = natural(means, variances)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
-        diagonal_log_rows(observations, self.center, linear, -square, constants, rows, scales)
-        return exponentials(rows), scales
+        diagonal_rows(observations, self.center, linear, -square, constants, LEAST_LOG, rows, scales)
+        return rows, scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d), first and second sums (k, d) about the centre, over what is there."""
@@ -162,22 +163,27 @@ class FullGaussian(GaussianEmission):
         return np.broadcast_to(self.covars, (self.n_components, *self.covars.shape[-2:]))
 
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
-        rows = self._log_density(observations - self.center)
-        scales = rows.max(axis=1)
-        rows -= scales[:, None]
-        return exponentials(rows), scales
+        logs = self._log_density(observations - self.center)
+        scales = logs.max(axis=0)
+        logs -= scales
+        return np.ascontiguousarray(exponentials(logs).T), scales
 
     def _log_density(self, centred: Floats) -> Floats:
-        """Log densities (m, k) of what is there of centred observations."""
-        out = np.zeros((len(centred), self.n_components))
+        """Log densities (k, m) of what is there of centred observations."""
+        k, out = self.n_components, np.empty((self.n_components, len(centred)))
         means, matrices = self.means - self.center, self._matrices()
         for rows, columns in _patterns(centred):
-            part = centred[rows][:, columns] if columns.size < centred.shape[1] else centred[rows]
-            for j in range(self.n_components):
-                turn, shift, constant = standardizing(means[j, columns], matrices[j][np.ix_(columns, columns)])
-                standard = part @ turn
-                standard += shift
-                out[rows, j] = constant - 0.5 * np.einsum("ij,ij->i", standard, standard)
+            d, part = columns.size, centred[rows].T[columns]
+            turns, shifts, constants = standardizing(means[:, columns], matrices[:, columns[:, None], columns])
+            turns = np.swapaxes(turns, 1, 2).reshape(k * d, d)
+            found = np.empty((k, part.shape[1]))
+            step = max(_BLOCK // (k * d + 1), 64)
+            for low in range(0, part.shape[1], step):
+                standard = turns @ part[:, low : low + step]
+                standard += shifts.reshape(-1, 1)
+                standard = standard.reshape(k, d, standard.shape[1])
+                np.einsum("jcm,jcm->jm", standard, standard, out=found[:, low : low + step])
+            out[:, rows] = constants[:, None] - 0.5 * found
         return out
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
@@ -188,14 +194,17 @@ class FullGaussian(GaussianEmission):
         for rows, columns in _patterns(centred):
             if columns.size == 0:
                 continue
-            part, weight = centred[rows], weights[rows]
-            totals += weight.sum(axis=0)
+            part, shares = centred[rows], np.ascontiguousarray(weights[rows].T)
+            totals += shares.sum(axis=1)
+            turned = np.ascontiguousarray(part.T)
             for j in range(k):
-                filled, spread = (part, None) if columns.size == d else self._fill(part, columns, j)
-                first[j] += weight[:, j] @ filled
-                second[j] += (filled * weight[:, j, None]).T @ filled
-                if spread is not None:
-                    second[j] += weight[:, j].sum() * spread
+                if columns.size < d:
+                    part, spread = self._fill(centred[rows], columns, j)
+                    turned = np.ascontiguousarray(part.T)
+                    second[j] += shares[j].sum() * spread
+                weighed = turned * shares[j]
+                first[j] += shares[j] @ part
+                second[j] += weighed @ part
         return totals, first, second
 
     def _fill(self, part: Floats, columns: NDArray[np.intp], state: int) -> tuple[Floats, Floats]:

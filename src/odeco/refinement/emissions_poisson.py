@@ -40,11 +40,11 @@ class PoissonEmission(Emission):
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         counts, present = _present(observations)
         slopes, constants = POISSON.natural(self.rates)
-        rows = counts @ slopes.T
-        rows += constants.sum(axis=1) if present is None else present @ constants.T
-        top = rows.max(axis=1)
-        rows -= top[:, None]
-        return exponentials(rows), top + POISSON.base(counts)
+        logs = slopes @ counts.T
+        logs += constants.sum(axis=1, keepdims=True) if present is None else constants @ present.T
+        top = logs.max(axis=0)
+        logs -= top
+        return np.ascontiguousarray(exponentials(logs).T), top + POISSON.base(counts)
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k, d) and weighted counts (k, d), over what is there."""

@@ -22,6 +22,7 @@ from odeco.refinement.emissions import HMMParameters, Statistics
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
+Steps = tuple[NDArray[np.int32], NDArray[np.uint8], Floats]
 Wanted = Literal["likelihood", "filter", "posterior", "statistics"]
 
 _room = local()
@@ -30,6 +31,7 @@ _STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in
 _SHORTEST = 256
 FIRST_BURN = 32  # steps before a stretch at first
 _WORTH_A_THREAD = 1e6  # nanoseconds: a thread takes a tenth of that to start
+_KEPT = 2**18  # steps up to which what the kernels want of them is kept from pass to pass, 5 bytes each
 _PARTS = (1, 2, 4, 8)  # tasks that are summed in one
 _AGREE = 1e-8  # relative difference of two messages that count as one: below what a sum of 1e6 logarithms can show
 _NEGLIGIBLE = 1e-60  # probabilities that no later step makes anything of
@@ -103,6 +105,24 @@ class ForwardBackward:
     def burn(self) -> int:
         """Steps before a stretch at which it starts."""
         return self._burn
+
+    @cached_property
+    def _steps(self) -> Steps:
+        """Of all steps: the row of their likelihoods, whether they are first, and weights, as the kernels want them."""
+        data, n = self.data, len(self.data)
+        index = np.arange(n, dtype=np.int32) if data.codes is None else data.rows_of(0, n)
+        return index, data.first(0, n), data.step_weights(0, n)
+
+    def _steps_of(self, low: int, high: int) -> Steps:
+        """The same of the steps from low to high, whose rows are those of distinct observations, or begin with 0."""
+        data, here = self.data, slice(low, high)
+        if len(data) <= _KEPT:
+            index, first, weights = self._steps
+            index, first, weights = index[here], first[here], weights[here]
+        else:
+            index = self._positions[:0] if data.codes is None else data.rows_of(low, high)
+            first, weights = data.first(low, high), data.step_weights(low, high)
+        return self._positions[: high - low] if data.codes is None else index, first, weights
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
@@ -194,8 +214,8 @@ class ForwardBackward:
 
         low, high = max(task * self._span - burn, 0), min((task + 1) * self._span + burn, len(self.data))
         begin, steps = task * self._span - low, slice(low, high)
-        rows, scales, index = self._likelihood(model, low, high)
-        first, weights = self.data.first(low, high), self.data.step_weights(low, high)
+        rows, scales = self._likelihood(model, low, high)
+        index, first, weights = self._steps_of(low, high)
         log_likelihoods = np.empty(messages.forward_out.shape[2])
         message = messages.forward_out[task]  # becomes what its name says
         forward(
@@ -222,12 +242,12 @@ class ForwardBackward:
         if wanted == "statistics" and self.data.codes is None:
             sums.add_statistics(model.emission.statistics(self.data.values[steps][inner], row_sums[inner]))
 
-    def _likelihood(self, model: _Model, low: int, high: int) -> tuple[Floats, Floats, NDArray[np.int32]]:
-        """Rows of likelihoods, their scales, and the row of each step from low to high."""
+    def _likelihood(self, model: _Model, low: int, high: int) -> tuple[Floats, Floats]:
+        """Rows of likelihoods, and their scales: of distinct observations, or of the steps from low to high."""
         if self.data.codes is not None:
-            return model.rows, model.scales, self.data.rows_of(low, high)
-        rows, scales = model.emission.likelihood(self.data.values[low:high])
-        return rows, scales, self._positions[: high - low]
+            return model.rows, model.scales
+        likelihood: tuple[Floats, Floats] = model.emission.likelihood(self.data.values[low:high])
+        return likelihood
 
     def _exact_messages(self, model: _Model) -> _Messages:
         """The messages at the ends of all stretches by one pass through all steps in each direction."""
@@ -241,14 +261,14 @@ class ForwardBackward:
         for block, low in enumerate(starts):
             messages.forward_out[block // lanes, : model.k, block % lanes] = message
             high = min(low + self._length, len(self.data))
-            rows, _, index = self._likelihood(model, low, high)
-            advance(rows, index, self.data.first(low, high), transmat, model.start, message)
+            index, first, _ = self._steps_of(low, high)
+            advance(self._likelihood(model, low, high)[0], index, first, transmat, model.start, message)
         message = np.full(model.k, 1.0 / model.k)
         for block, low in reversed(list(enumerate(starts))):
             messages.backward_out[block // lanes, : model.k, block % lanes] = message
             high = min(low + self._length, len(self.data))
-            rows, _, index = self._likelihood(model, low, high)
-            retreat(rows, index, self.data.first(low, high), transmat, message)
+            index, first, _ = self._steps_of(low, high)
+            retreat(self._likelihood(model, low, high)[0], index, first, transmat, message)
         return messages
 
 
@@ -322,12 +342,12 @@ class _Messages:
 
     def agree(self, begins: NDArray[np.bool_], *, backward: bool) -> bool:
         """Whether every stretch used what its neighbour ended with; where a sequence begins, nothing is handed on."""
-        inner = ~begins[1:]
-        ok = _close(by_stretch(self.forward_used, self.k)[1:][inner], by_stretch(self.forward_out, self.k)[:-1][inner])
-        if backward:
-            ok &= _close(
-                by_stretch(self.backward_used, self.k)[:-1][inner], by_stretch(self.backward_out, self.k)[1:][inner]
-            )
+        inner = np.flatnonzero(~begins[1:])
+        used, out = by_stretch(self.forward_used, self.k)[inner + 1], by_stretch(self.forward_out, self.k)[inner]
+        ok = _close(used, out)
+        if ok and backward:
+            used, out = by_stretch(self.backward_used, self.k)[inner], by_stretch(self.backward_out, self.k)[inner + 1]
+            ok = _close(used, out)
         return ok
 
 
@@ -346,7 +366,7 @@ def by_stretch(messages: Floats, k: int) -> Floats:
 
 def _close(first: Floats, second: Floats) -> bool:
     larger = np.maximum(first, second)
-    return bool(np.all(np.abs(first - second) <= _AGREE * larger + _NEGLIGIBLE))
+    return bool((np.abs(first - second) <= _AGREE * larger + _NEGLIGIBLE).all())
 
 
 @dataclass(eq=False)

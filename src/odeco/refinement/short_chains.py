@@ -32,13 +32,6 @@ SHORT = 5_000
 class ShortRecursions(ForwardBackward):
     """The recursions where there are few steps."""
 
-    @cached_property
-    def _steps(self) -> tuple[NDArray[np.int32], NDArray[np.uint8], Floats]:
-        """Row of the likelihoods, first steps, and weights, as the kernels want them."""
-        data, n = self.data, len(self.data)
-        index = np.arange(n, dtype=np.int32) if data.codes is None else data.rows_of(0, n)
-        return index, data.first(0, n), data.step_weights(0, n)
-
     def expectations(self, parameters: HMMParameters[Any]) -> Expectations:
         """The E step."""
         from odeco.kernels.short_chains import expect_short

@@ -48,7 +48,8 @@ class Extent:
 
         def look(block: int) -> tuple[int, Floats, Floats]:
             part = columns[BATCH_STEPS * block : BATCH_STEPS * (block + 1)]
-            seen = int(np.count_nonzero(~np.isnan(part).all(axis=1)))
+            missing = np.isnan(part)
+            seen = len(part) - (int(np.count_nonzero(missing.all(axis=1))) if missing.any() else 0)
             return seen, np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
 
         # In blocks, so that it takes no memory for every step.
@@ -115,7 +116,7 @@ class Sequences:
     def first(self, low: int, high: int) -> NDArray[np.uint8]:
         """1 where a sequence begins, of the steps from low to high."""
         flags = np.zeros(high - low, dtype=np.uint8)
-        inside = np.searchsorted(self.offsets, (low, high))
+        inside = self.offsets.searchsorted((low, high))
         flags[self.offsets[inside[0] : inside[1]] - low] = 1
         return flags
 
@@ -135,6 +136,8 @@ class Sequences:
     @property
     def extent(self) -> Extent:
         """How much there is, and the bounds of each column."""
+        if self.codes is None:
+            return Extent.of(self.values, self.offsets, self.weights)
         found = []
         for low in range(0, len(self), BATCH_STEPS):
             values = self.observations(low, low + BATCH_STEPS)

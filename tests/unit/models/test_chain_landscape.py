@@ -11,6 +11,7 @@ from odeco import CategoricalHMM, GaussianHMM, MomentWarning, PoissonHMM
 from odeco.fitting.candidates import EFFORTS, Candidate, search
 from odeco.models.hmm import landscape as module
 from odeco.models.hmm.landscape import ChainLandscape, merger_costs
+from odeco.models.hmm.policy import POLICY
 from odeco.refinement.categorical_emission import CategoricalEmission
 from odeco.refinement.emissions import HMMParameters
 from odeco.refinement.hmm import Smoothing
@@ -188,3 +189,11 @@ def test_a_fit_that_has_not_converged_says_so() -> None:
     assert not short.monitor_.converged
     assert not short.diagnostics_.ok
     assert type(model)(4, **options).fit(x, LENGTHS).monitor_.converged
+
+
+def test_states_are_merged_and_split_on_a_few_thousand_steps() -> None:
+    codes = np.random.default_rng(0).integers(3, size=POLICY.small + 1)
+    long = ChainLandscape(Sequences(np.arange(3), codes, np.array([0, codes.size])), Smoothing())
+    short = long.coarse
+    assert len(short.data) <= POLICY.small < len(long.data)
+    assert short.coarse is short

@@ -5,7 +5,7 @@ Nothing here knows a family of emissions: sums, and what they are worth, are the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from odeco.fitting.landscape import Landscape, cheapest_pairs, halves, merging, pair_costs
+from odeco.models.hmm.policy import POLICY
 from odeco.refinement.emissions import HMMParameters
 from odeco.refinement.expectation_sums import Recursions, recursions_of
 from odeco.refinement.forward_backward import Expectations, ForwardBackward
@@ -43,6 +44,11 @@ class ChainLandscape(Landscape[Parameters]):
     def recursions(self) -> Recursions:
         """Forward-backward over the sequences."""
         return recursions_of(self.data)
+
+    @cached_property
+    def coarse(self) -> ChainLandscape:
+        data = self._sequences
+        return self if len(data) <= POLICY.small else replace(self, data=data.sample(POLICY.small))
 
     @property
     def _sequences(self) -> Sequences:

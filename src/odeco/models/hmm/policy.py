@@ -84,7 +84,10 @@ class Policy:
         default_factory=lambda: {**EFFORTS, "auto": replace(EFFORTS["auto"], climb_steps=150, n_field=10, tol=3e-6)}
     )
     # A few steps tell which variant of the moment estimate is nearest to the optimum, where it is near.
-    trusted: Effort = field(default_factory=lambda: replace(TRIAL, screen_steps=5, climb_steps=10))
+    near_steps: int = 2
+    nearer_steps: int = 10
+    # The best of them and the best rival go equally far: one of two states that hardly differ comes slowly.
+    tried: Effort = field(default_factory=lambda: replace(TRIAL, n_finalists=2))
     finish_steps: int = 10  # of the finalists of a sample on all steps, where they are apart
     most_states: int = 16  # up to which states are counted, or four times those asked for
 

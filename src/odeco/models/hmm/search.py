@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odeco.diagnostics import Diagnostics
-from odeco.fitting.candidates import POWERS, TIE, TRIAL, Candidate, Effort, finish, search
+from odeco.fitting.candidates import POWERS, TIE, TRIAL, Candidate, Effort, Outcome, finish, rank, search
 from odeco.fitting.candidates import Found as Outcomes
 from odeco.fitting.estimator import Found
 from odeco.fitting.sizes import Sizes
@@ -77,11 +77,13 @@ def _first(starts: Starts) -> Estimate:
 
 def _searched(model: HiddenMarkovModel, data: Chains, starts: Starts, rng: np.random.Generator) -> Estimate:
     trusted = len(data) > POLICY.small and model.effort == "auto" and _trusted(model, starts, rng)
-    candidates = starts.own if trusted else [*starts.own, *starts.rivals]
-    effort = POLICY.trusted if trusted else effort_of(model)
+    effort = effort_of(model)
     fewer = ChainLandscape(starts.sample.sample(POLICY.sample_steps), model._chain_smoothing(), data.total_weight)
     sample = fewer if trusted else replace(fewer, data=starts.sample)
-    found = search(sample, candidates, model.n_components, effort, rng)
+    if trusted:
+        found = _nearest(sample, starts.own)
+    else:
+        found = search(sample, [*starts.own, *starts.rivals], model.n_components, effort, rng)
     sure = trusted or (found.agreed and starts.shown == model.n_components)
     suggested = model.n_components if sure else states_shown(fewer, found.best.state, effort, rng)
     details = {**starts.report.details, **found.details()}
@@ -99,9 +101,25 @@ def _trusted(model: HiddenMarkovModel, starts: Starts, rng: np.random.Generator)
     if starts.shown == k:
         return True
     few = ChainLandscape(starts.sample.sample(POLICY.small), model._chain_smoothing())
-    found = search(few, [*starts.own, starts.rivals[0], starts.rivals[-1]], k, TRIAL, rng)
+    found = search(few, [*starts.own, starts.rivals[0], starts.rivals[-1]], k, POLICY.tried, rng)
     names = {candidate.name for candidate in starts.own}
     return any(each.name in names and each.value > found.best.value - TIE for each in found.outcomes)
+
+
+def _nearest(landscape: ChainLandscape, own: list[Candidate[Parameters]]) -> Outcomes[Parameters]:
+    """The estimate by moments that a few steps show to be nearest to the optimum; where two of them come to the same
+    value no other is made.
+    """
+    tried: list[Outcome[Parameters]] = []
+    for candidate in own:
+        if (state := candidate.make()) is None:
+            continue
+        tried.append(Outcome(candidate, *landscape.climb(state, POLICY.near_steps, TRIAL.tol)))
+        if len(tried) > 1 and abs(tried[-1].value - max(each.value for each in tried[:-1])) < TIE:
+            break
+    best, *others = rank(tried)
+    state, value = landscape.climb(best.state, POLICY.nearer_steps, TRIAL.tol)
+    return Outcomes((replace(best, state=state, value=value), *others), 1)
 
 
 def _on_all(data: Chains, found: Outcomes[Parameters], smoothing: Smoothing) -> Outcomes[Parameters]:
