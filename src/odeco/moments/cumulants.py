@@ -9,11 +9,13 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.products import by_parts
 from odeco.moments.base import Moments
 from odeco.sources.dense import DenseBatch
 from odeco.tensors import SymmetricTensor
@@ -199,10 +201,18 @@ class CumulantTensor(SymmetricTensor):
     def __init__(self, rows: Rows, weights: Floats | None = None) -> None:
         self.order, self.dimension = 4, rows.shape[0]
         self.rows = rows
-        n = rows.shape[1]
         self.weights = None if weights is None else (weights / weights.mean()).astype(rows.dtype)
-        self._blocks = [slice(low, min(low + _ROWS, n)) for low in range(0, n, _ROWS)]
-        self.covariance = sum((self._weighted(b) @ rows[:, b].T).astype(np.float64) for b in self._blocks) / n
+        self.covariance = self._mean(lambda block: self._weighted(block) @ rows[:, block].T)
+
+    def _mean(self, of: Callable[[slice], Rows]) -> Floats:
+        """Over samples, from sums over blocks of them."""
+        n = self.rows.shape[1]
+
+        def part(run: slice) -> Floats:
+            blocks = [of(slice(low, min(low + _ROWS, run.stop))) for low in range(run.start, run.stop, _ROWS)]
+            return np.asarray(np.sum(blocks, axis=0, dtype=np.float64))
+
+        return np.asarray(sum(by_parts(part, n)) / n)
 
     def _weighted(self, block: slice) -> Rows:
         return self.rows[:, block] if self.weights is None else self.rows[:, block] * self.weights[block]
@@ -210,12 +220,13 @@ class CumulantTensor(SymmetricTensor):
     def power_map(self, vectors: Floats) -> Floats:
         """M4(I, v, v, v) for every column v."""
         columns = np.asarray(vectors, dtype=self.rows.dtype)
-        total = np.zeros(vectors.shape)
-        for block in self._blocks:
+
+        def cubes(block: slice) -> Rows:
             inner = columns.T @ self.rows[:, block]
-            total += self._weighted(block) @ (inner * inner * inner).T
+            return np.asarray(self._weighted(block) @ (inner * inner * inner).T)
+
         mapped = self.covariance @ vectors
-        return np.asarray(total / self.rows.shape[1] - 3 * mapped * np.einsum("ij,ij->j", vectors, mapped))
+        return np.asarray(self._mean(cubes) - 3 * mapped * np.einsum("ij,ij->j", vectors, mapped))
 
     def matrix(self, vector: Floats) -> Floats:
         return self.pair(vector, vector)
@@ -224,13 +235,14 @@ class CumulantTensor(SymmetricTensor):
         """M4(I, I, u, v) = sum_i kappa_i (mu_i'u) (mu_i'v) mu_i mu_i': the paper's reduction to order 2."""
         first, second = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
         both = np.stack([first, second]).astype(self.rows.dtype)
-        total = np.zeros((self.dimension,) * 2)
-        for block in self._blocks:
+
+        def squares(block: slice) -> Rows:
             inner = both @ self.rows[:, block]
-            total += (self._weighted(block) * (inner[0] * inner[1])) @ self.rows[:, block].T
+            return np.asarray((self._weighted(block) * (inner[0] * inner[1])) @ self.rows[:, block].T)
+
         left, right = self.covariance @ first, self.covariance @ second
         cross = np.outer(left, right)
-        result = total / self.rows.shape[1] - self.covariance * float(first @ right) - cross - cross.T
+        result = self._mean(squares) - self.covariance * float(first @ right) - cross - cross.T
         return np.asarray((result + result.T) / 2)
 
     def third(self, v: ArrayLike) -> Floats:
@@ -238,12 +250,13 @@ class CumulantTensor(SymmetricTensor):
         direction, k = np.asarray(v, dtype=np.float64), self.dimension
         column = direction.astype(self.rows.dtype)
         upper = np.triu_indices(k)
-        total = np.zeros((k, upper[0].size))
-        for block in self._blocks:
+
+        def pairs(block: slice) -> Rows:
             rows = self.rows[:, block]
-            total += (self._weighted(block) * (column @ rows)) @ (rows[upper[0]] * rows[upper[1]]).T
+            return np.asarray((self._weighted(block) * (column @ rows)) @ (rows[upper[0]] * rows[upper[1]]).T)
+
         full = np.empty((k, k, k))
-        full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = total / self.rows.shape[1]
+        full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = self._mean(pairs)
         gaussian = np.multiply.outer(self.covariance @ direction, self.covariance)
         return np.asarray(full - gaussian - gaussian.transpose(1, 0, 2) - gaussian.transpose(2, 1, 0))
 
@@ -281,6 +294,16 @@ def centred_cumulant(rows: Rows, weights: Floats | None = None) -> Floats:
     What `FourthMoments` gives, from products of pairs alone: a third of its work less where the mean is already out.
     """
     r, n = rows.shape
+    sums = by_parts(lambda part: _pair_sums(rows[:, part], None if weights is None else weights[part]), n)
+    gram, covariance = (sum(parts[1:], start=parts[0]) for parts in zip(*sums, strict=True))
+    total = float(n if weights is None else weights.sum())
+    flat, covariance = _pair_index(r), covariance / total
+    return np.asarray(_symmetric(gram[np.ix_(flat, flat)] / total, r) - _pairings(covariance, covariance))
+
+
+def _pair_sums(rows: Rows, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Second moments (p, p) of the products of pairs, and (r, r) of the coordinates."""
+    r, n = rows.shape
     n_pairs = r * (r + 1) // 2
     gram, covariance = np.zeros((n_pairs, n_pairs)), np.zeros((r, r))
     size = max(_SCRATCH // n_pairs, 256)
@@ -297,9 +320,7 @@ def centred_cumulant(rows: Rows, weights: Floats | None = None) -> Floats:
             y = y * roots
         covariance += y @ y.T
         gram += products @ products.T
-    total = float(n if weights is None else weights.sum())
-    flat, covariance = _pair_index(r), covariance / total
-    return np.asarray(_symmetric(gram[np.ix_(flat, flat)] / total, r) - _pairings(covariance, covariance))
+    return gram, covariance
 
 
 def _pair_index(r: int) -> NDArray[np.intp]:

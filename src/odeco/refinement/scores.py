@@ -35,16 +35,16 @@ def split_in_halves(rows: NDArray[np.floating], weights: Floats | None) -> NDArr
     Neighbours in time may be nearly equal, and belong to one half. A repeated sample stays in the half of the first,
     and one of weight 0 ends no run: weights are repetitions.
     """
-    present = np.ones(rows.shape[1], dtype=bool) if weights is None else weights > 0
-    total = float(present.size if weights is None else weights.sum())
+    present = slice(None) if weights is None else weights > 0
+    total = float(rows.shape[1] if weights is None else weights.sum())
     values = np.floor(rows[0, present] * _RESOLUTION).astype(np.int64).astype(np.uint32)
     hashes = values * np.uint32(2654435761)  # Knuth's multiplicative hash
     ends = hashes < np.uint32(min(_RUNS / total, 1.0) * (2**32 - 1))
     ends[1:] &= values[1:] != values[:-1]
-    found = np.cumsum(ends) % 2
-    if not 0.25 < found.mean() < 0.75:
-        found = np.arange(found.size) % 2
-    halves = np.zeros(present.size, dtype=np.int8)
+    found = np.cumsum(ends, dtype=np.uint8) % 2  # odd or even, however often it turns over
+    if not 0.25 < np.count_nonzero(found) / max(found.size, 1) < 0.75:
+        found = (np.arange(found.size) % 2).astype(np.uint8)
+    halves = np.zeros(rows.shape[1], dtype=np.int8)
     halves[present] = found
     return halves
 
@@ -61,6 +61,10 @@ class Counts:
 
         given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
         add_counts(np.ascontiguousarray(outputs), given, np.ascontiguousarray(halves), _LOW, _STEP, self._counts)
+
+    def merge(self, other: Counts) -> None:
+        """Add the samples of other counts."""
+        self._counts += other._counts
 
     def shares(self) -> tuple[Floats, Floats]:
         """Masses at the nodes and in the cells to their right, (2, k, cells), each half summing to one.

@@ -45,3 +45,9 @@ def test_products_with_counts(rng):
     np.testing.assert_allclose(sparse_product(counts, block), counts @ block, atol=1e-13)
     add_sparse_inner(counts, rows, sums)
     np.testing.assert_allclose(sums, 1 + counts.T @ rows, atol=1e-11)  # of some 200 products
+
+
+def test_parts_of_a_sum_are_the_same_for_any_number_of_threads(rng):
+    parts = products.by_parts(lambda part: part, 3 * ROWS)
+    assert [(part.start, part.stop) for part in parts] == [(0, ROWS), (ROWS, 2 * ROWS), (2 * ROWS, 3 * ROWS)]
+    assert products.by_parts(lambda part: part, 5) == [slice(0, 5)]
