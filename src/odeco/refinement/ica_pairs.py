@@ -34,6 +34,8 @@ _ROWS = 2048
 # Samples of the first steps: their error is a few times that of all samples, and the last steps square it.
 _FIRST_SAMPLES = 10_000
 _FIRST_TOLERANCE = 0.05
+# Where an anchor holds what does not settle, more of them swing to and fro within their sampling error.
+_FIRST_STEPS = 10
 _LAST_STEPS = 3
 # Crosstalk expected of any start, and the most that one step removes: beyond, the linearization means nothing.
 _CROSSTALK = 0.3
@@ -112,7 +114,7 @@ def separate(
     if step > 1 and np.unique(present).size == 2:
         some = np.ascontiguousarray(rows[:, ::step])
         early = _ScoreProblem(noise, shape, anchor, some, part, halves[::step], n_samples * some.shape[1] / n)
-        for iteration in range(1, n_iter + 1):
+        for iteration in range(1, (n_iter if anchor is None else min(n_iter, _FIRST_STEPS)) + 1):
             found = early.step(vectors)
             vectors = found.vectors
             if found.change <= _FIRST_TOLERANCE:
