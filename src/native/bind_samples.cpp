@@ -1,4 +1,5 @@
-// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`, and plane rotations.
+// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`,
+// `cumulants.cpp`, and plane rotations.
 #include "arguments.hpp"
 #include "dispatch.hpp"
 
@@ -74,6 +75,16 @@ void look_up(const Matrix<const Real>& outputs, const Halves& halves, double low
                            exactly("tables", tables, k, 2 * grid.n_cells).data, exactly("out", out, k, m));
 }
 
+template <class Real>
+void add_fourth(const Matrix<const Real>& samples, Index start, Index stop, const Doubles& weights,
+                const Matrix<double>& second, const Matrix<double>& fourth) {
+    const Index r = extent(samples), n_pairs = r * (r + 1) / 2;
+    const Range range = range_of(start, stop, extent(samples, 1));
+    if (extent(weights) > 0) exactly("weights", weights, extent(samples, 1));
+    cumulants<Real>().add_fourth(rows(samples), range, span(weights), exactly("second", second, r, r).data,
+                                 exactly("fourth", fourth, n_pairs, n_pairs).data);
+}
+
 void smoothing_splines(const Table& masses, const Table& right, const Doubles& penalties, const Cube<double>& out) {
     const Index k = extent(masses), m = extent(masses, 1);
     splines().smoothing_splines(rows(masses), exactly("right", right, k, m).data, span(penalties),
@@ -90,6 +101,7 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "posterior_sums", posterior_sums<Real>);
     define(module, "add_counts", add_counts<Real>);
     define(module, "look_up", look_up<Real>);
+    define(module, "add_fourth", add_fourth<Real>);
 }
 
 }  // namespace

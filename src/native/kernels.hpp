@@ -209,6 +209,10 @@ template <class Real> struct ScoreKernels {
     void (*look_up)(Rows<const Real> outputs, const std::int8_t* halves, Grid, const float* tables, Rows<Real> out);
 };
 
+template <class Real> struct CumulantKernels {
+    void (*add_fourth)(Rows<const Real> rows, Range, Span<const double> weights, double* second, double* fourth);
+};
+
 struct SplineKernels {
     void (*smoothing_splines)(Rows<const double> masses, const double* right, Span<const double> penalties, double* out);
 };
@@ -263,6 +267,8 @@ struct FrameKernels {
     extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
+    extern const CumulantKernels<float> cumulants32;                                                                     \
+    extern const CumulantKernels<double> cumulants64;                                                                    \
     extern const SplineKernels splines;                                                                                  \
     extern const FrameKernels frames;                                                                                    \
     extern const SequenceKernels sequences;                                                                              \

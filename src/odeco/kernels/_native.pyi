@@ -300,6 +300,13 @@ def add_counts(
     `counts` is (k, 2 n_cells, 2), the cells of both halves after one another. `weights` may be empty, for ones.
     """
 
+def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:
+    """Add sums of products of two and of four coordinates of the samples start to stop, columns of (r, n).
+
+    `second` (r, r) gets those of i <= j, `fourth` (p, p) those of pairs i <= j and k <= l in the order of
+    np.triu_indices(r), where j <= k: every multiset once. `weights` may be empty, for ones.
+    """
+
 def look_up(
     outputs: Floats, halves: NDArray[np.int8], low: float, step: float, tables: NDArray[np.float32], out: Floats, /
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -25,8 +26,6 @@ Rows = NDArray[np.floating]
 
 # Rows per product: the block of products stays in cache up to about 10 dimensions, and is reused above.
 _ROWS = 1024
-# Products of pairs at a time: a megabyte in single precision.
-_SCRATCH = 2**18
 
 
 class DenseMoments(Moments):
@@ -291,36 +290,31 @@ def fourth_cumulant(X: ArrayLike) -> Floats:
 def centred_cumulant(rows: Rows, weights: Floats | None = None) -> Floats:
     """The explicit fourth cumulant of samples in columns (r, n) whose mean is zero.
 
-    What `FourthMoments` gives, from products of pairs alone: a third of its work less where the mean is already out.
+    What `FourthMoments` gives, from every multiset of coordinates once, where the mean is already out.
     """
-    r, n = rows.shape
-    sums = by_parts(lambda part: _pair_sums(rows[:, part], None if weights is None else weights[part]), n)
-    gram, covariance = (sum(parts[1:], start=parts[0]) for parts in zip(*sums, strict=True))
-    total = float(n if weights is None else weights.sum())
-    flat, covariance = _pair_index(r), covariance / total
-    return np.asarray(_symmetric(gram[np.ix_(flat, flat)] / total, r) - _pairings(covariance, covariance))
+    from odeco.kernels.cumulants import add_fourth
 
-
-def _pair_sums(rows: Rows, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Second moments (p, p) of the products of pairs, and (r, r) of the coordinates."""
     r, n = rows.shape
     n_pairs = r * (r + 1) // 2
-    gram, covariance = np.zeros((n_pairs, n_pairs)), np.zeros((r, r))
-    size = max(_SCRATCH // n_pairs, 256)
-    scratch = np.empty((n_pairs, min(size, n)), dtype=rows.dtype)
-    for start in range(0, n, size):
-        y = rows[:, start : start + size]
-        products, low = scratch[:, : y.shape[1]], 0
-        for i in range(r):
-            np.multiply(y[i], y[i:], out=products[low : low + r - i])
-            low += r - i
-        if weights is not None:
-            roots = np.sqrt(weights[start : start + size]).astype(rows.dtype)
-            products *= roots
-            y = y * roots
-        covariance += y @ y.T
-        gram += products @ products.T
-    return gram, covariance
+    samples, given = np.ascontiguousarray(rows), np.empty(0) if weights is None else weights / weights.mean()
+
+    def sums(part: slice) -> tuple[Floats, Floats]:
+        second, fourth = np.zeros((r, r)), np.zeros((n_pairs, n_pairs))
+        add_fourth(samples, part.start, part.stop, given, second, fourth)
+        return second, fourth
+
+    second, fourth = (np.asarray(sum(parts) / n) for parts in zip(*by_parts(sums, n), strict=True))
+    covariance = second + np.triu(second, 1).T
+    return np.asarray(fourth.ravel()[_multiset_index(r)] - _pairings(covariance, covariance))
+
+
+@lru_cache(maxsize=8)
+def _multiset_index(r: int) -> NDArray[np.intp]:
+    """Where `add_fourth` adds the product of coordinates i, j, k and l, (r, r, r, r)."""
+    low, high, pairs = np.minimum(*np.indices((r, r))), np.maximum(*np.indices((r, r))), _pair_index(r).reshape(r, r)
+    inner = np.maximum.outer(low, low), np.minimum.outer(high, high)  # the second and the third of all four, or so
+    left = pairs[np.minimum.outer(low, low), np.minimum(*inner)]
+    return np.asarray(left * (r * (r + 1) // 2) + pairs[np.maximum(*inner), np.maximum.outer(high, high)])
 
 
 def _pair_index(r: int) -> NDArray[np.intp]:
