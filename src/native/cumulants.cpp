@@ -1,31 +1,11 @@
 // Second and fourth moments of samples, every multiset of coordinates once.
+#include "inner.hpp"
 #include "kernels.hpp"
-#include "vectors.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
 
 constexpr Index LENGTH = 512;  // samples at a time: products of all pairs stay in the second-level cache
-constexpr int LEFT = 4, RIGHT = REGISTER_BYTES == 64 ? 6 : 3;  // a tile of inner products fills the registers
-
-// Inner products of A rows with RIGHT rows of LENGTH numbers, the first `count` of them added to rows of `out`.
-template <int A, class Real>
-ODECO_INLINE void add_inner(const Real* left, const Real* right, Index size, Index count, double* const* out) {
-    Vec<Real> sums[RIGHT][A] = {};
-    for (Index t = 0; t < size; t += WIDTH<Real>) {
-        Vec<Real> values[RIGHT];
-        for (int b = 0; b < RIGHT; ++b) values[b] = load(right + b * LENGTH + t);
-        for (int a = 0; a < A; ++a) {
-            const Vec<Real> factor = load(left + a * LENGTH + t);
-            for (int b = 0; b < RIGHT; ++b) sums[b][a] += factor * values[b];
-        }
-    }
-    for (int b = 0; b < RIGHT; ++b) {
-        Real totals[A];
-        all_totals<A, Real>(sums[b], totals);
-        for (int a = 0; a < A && b < count; ++a) out[a][b] += double(totals[a]);
-    }
-}
 
 template <class Real>
 ODECO_INLINE void multiply(const Real* first, const Real* second, Index size, Real* out) {
@@ -67,19 +47,9 @@ template <class Real> struct Block {
             for (Index t = 0; t < size; t += WIDTH<Real>) sum += load(left + i * LENGTH + t);
             second[i * r + j] += double(total<Real>(sum));
         }
-        for (Index q = pair(j); q < n_pairs; q += RIGHT) {
-            const Index count = smaller<Index>(RIGHT, n_pairs - q);
-            for (Index i = 0; i <= j; i += LEFT) {
-                double* out[LEFT] = {};
-                const Index many = smaller<Index>(LEFT, j + 1 - i);
-                for (Index a = 0; a < many; ++a) out[a] = fourth + (pair(i + a) + j - i - a) * n_pairs + q;
-                const Real *these = left + i * LENGTH, *those = pairs + q * LENGTH;
-                if (many == 4) add_inner<4, Real>(these, those, size, count, out);
-                else if (many == 3) add_inner<3, Real>(these, those, size, count, out);
-                else if (many == 2) add_inner<2, Real>(these, those, size, count, out);
-                else add_inner<1, Real>(these, those, size, count, out);
-            }
-        }
+        const Index first = pair(j);
+        add_inner<Real>(left, j + 1, pairs + first * LENGTH, n_pairs - first, LENGTH, size,
+                        [&](Index i) { return fourth + (pair(i) + j - i) * n_pairs + first; });
     }
 };
 

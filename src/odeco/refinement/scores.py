@@ -49,18 +49,34 @@ def split_in_halves(rows: NDArray[np.floating], weights: Floats | None) -> NDArr
     return halves
 
 
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples in columns (r, n), contiguous, their weights (empty for ones) and the half that each is in."""
+
+    rows: NDArray[np.floating] = field(repr=False)
+    weights: Floats = field(repr=False)
+    halves: NDArray[np.int8] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: NDArray[np.floating], weights: Floats | None, halves: NDArray[np.int8]) -> Samples:
+        """Copied only where they are not contiguous."""
+        given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
+        return cls(np.ascontiguousarray(rows), given, np.ascontiguousarray(halves))
+
+
 class Counts:
     """Samples of k outputs of unit variance on the grid, in two halves."""
 
     def __init__(self, k: int) -> None:
         self._counts = np.zeros((k, 2 * _CELLS, 2))  # weights, and weights times the place in the cell
 
-    def add(self, outputs: NDArray[np.floating], weights: Floats | None, halves: NDArray[np.int8]) -> None:
-        """Add samples (k, m)."""
+    def add(self, samples: Samples, part: slice, turn: NDArray[np.floating]) -> Counts:
+        """Add the outputs ``turn @ rows`` of some samples; returns self."""
         from odeco.kernels.scores import add_counts
 
-        given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
-        add_counts(np.ascontiguousarray(outputs), given, np.ascontiguousarray(halves), _LOW, _STEP, self._counts)
+        rows, given, halves = samples.rows, samples.weights, samples.halves
+        add_counts(rows, part.start, part.stop, turn, given, halves, _LOW, _STEP, self._counts)
+        return self
 
     def merge(self, other: Counts) -> None:
         """Add the samples of other counts."""
@@ -96,11 +112,14 @@ class Scores:
     slopes: Floats
     roughness: Floats
 
-    def evaluate(self, outputs: NDArray[np.floating], halves: NDArray[np.int8], out: NDArray[np.floating]) -> None:
-        """phi of samples (k, m) into `out`."""
-        from odeco.kernels.scores import look_up
+    def products(self, samples: Samples, part: slice, turn: NDArray[np.floating]) -> Floats:
+        """Sums (k + 1, 2 k + 1) over some samples of scores and ones times outputs ``turn @ rows``, scores and ones."""
+        from odeco.kernels.scores import add_score_products
 
-        look_up(outputs, np.ascontiguousarray(halves), _LOW, _STEP, self.tables, out)
+        out = np.zeros((len(turn) + 1, 2 * len(turn) + 1))
+        rows, given, halves = samples.rows, samples.weights, samples.halves
+        add_score_products(rows, part.start, part.stop, turn, given, halves, _LOW, _STEP, self.tables, out)
+        return out
 
 
 def fit_scores(counts: Counts, correlation: Floats, n_samples: float) -> Scores:
