@@ -26,6 +26,8 @@ Rows = NDArray[np.floating]
 
 # Rows per product: the block of products stays in cache up to about 10 dimensions, and is reused above.
 _ROWS = 1024
+# Numbers at a time where rows are narrow: half a megabyte.
+_SCRATCH = 2**16
 
 
 class DenseMoments(Moments):
@@ -98,9 +100,10 @@ class SecondMoments(DenseMoments):
         return np.asarray((covariance + covariance.T) / 2)
 
     def _update(self, batch: DenseBatch) -> None:
-        for start in range(0, len(batch), _ROWS):
-            centred = batch.rows[start : start + _ROWS] - self.shift
-            ones = np.ones(len(centred)) if batch.weights is None else np.sqrt(batch.weights[start : start + _ROWS])
+        size = max(_ROWS, _SCRATCH // self.n_features)  # threads that call for less wait for the interpreter
+        for start in range(0, len(batch), size):
+            centred = batch.rows[start : start + size] - self.shift
+            ones = np.ones(len(centred)) if batch.weights is None else np.sqrt(batch.weights[start : start + size])
             if batch.weights is not None:
                 centred *= ones[:, None]
             self._gram[1:, 1:] += centred.T @ centred

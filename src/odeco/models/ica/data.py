@@ -173,8 +173,9 @@ class WhitenedRows:
 def _whiten_into(out: NDArray[np.floating], batch: DenseBatch, matrix: Floats, mean: Floats) -> None:
     """``matrix.T @ (rows - mean).T`` (r, m): centred in the precision of the data, mapped in that of `out`."""
     turn, origin = matrix.T.astype(out.dtype), mean.astype(batch.rows.dtype)
-    for low in range(0, len(batch), 2048):  # the copy stays in cache
-        out[:, low : low + 2048] = turn @ (batch.rows[low : low + 2048] - origin).astype(out.dtype, copy=False).T
+    size = max(2**16 // batch.n_features, 1024)  # the copy stays in cache
+    for low in range(0, len(batch), size):
+        out[:, low : low + size] = turn @ (batch.rows[low : low + size] - origin).astype(out.dtype, copy=False).T
 
 
 def size_advice(n_samples: int, n_features: int, n_components: int | None) -> tuple[str, ...]:
