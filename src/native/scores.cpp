@@ -105,13 +105,15 @@ void add_score_products(const ScoredSamples<Real>& of, Range range, Grid grid, c
     }
 }
 
-// One system of five diagonals, by LDL'.
-void smoothing_spline(Index m, const double* masses, const double* right, double penalty, double* solution, double* pivots,
-                      double* first, double* second) {
+using Lanes = Vec<double>;
+
+// Systems of five diagonals, by LDL', one for each penalty: all lanes have the same masses and right side.
+void smoothing_spline(Index m, const double* masses, const double* right, Lanes penalty, Lanes* solution, Lanes* pivots,
+                      Lanes* first, Lanes* second) {
     for (Index b = 0; b < m; ++b) {
         const Index edge = smaller(b, m - 1 - b);
-        double diagonal = masses[b] + penalty * (edge == 0 ? 1.0 : edge == 1 ? 5.0 : 6.0);
-        double beside = penalty * (b == 0 || b == m - 2 ? -2.0 : -4.0), value = right[b];
+        Lanes diagonal = masses[b] + penalty * (edge == 0 ? 1.0 : edge == 1 ? 5.0 : 6.0);
+        Lanes beside = penalty * (b == 0 || b == m - 2 ? -2.0 : -4.0), value = repeat(right[b]);
         if (b >= 1) {
             diagonal -= pivots[b - 1] * first[b - 1] * first[b - 1];
             beside -= pivots[b - 1] * first[b - 1] * second[b - 1];
@@ -123,11 +125,11 @@ void smoothing_spline(Index m, const double* masses, const double* right, double
         }
         pivots[b] = diagonal;
         solution[b] = value;
-        first[b] = b < m - 1 ? beside / diagonal : 0.0;
-        second[b] = b < m - 2 ? penalty / diagonal : 0.0;
+        first[b] = b < m - 1 ? beside / diagonal : Lanes{};
+        second[b] = b < m - 2 ? penalty / diagonal : Lanes{};
     }
     for (Index b = m - 1; b >= 0; --b) {
-        double value = solution[b] / pivots[b];
+        Lanes value = solution[b] / pivots[b];
         if (b < m - 1) value -= first[b] * solution[b + 1];
         if (b < m - 2) value -= second[b] * solution[b + 2];
         solution[b] = value;
@@ -135,11 +137,19 @@ void smoothing_spline(Index m, const double* masses, const double* right, double
 }
 
 void smoothing_splines(Rows<const double> masses, const double* right, Span<const double> penalties, double* out) {
+    constexpr Index N = WIDTH<double>;
     const Index k = masses.n, m = masses.width;
-    Scratch<double> pivots(m), first(m), second(m);
-    for (Index level = 0; level < penalties.size; ++level)
-        for (Index i = 0; i < k; ++i)
-            smoothing_spline(m, masses[i], right + i * m, penalties[level], out + (level * k + i) * m, pivots, first, second);
+    Scratch<Lanes> solution(m), pivots(m), first(m), second(m);
+    for (Index level = 0; level < penalties.size; level += N) {
+        const Index count = smaller<Index>(N, penalties.size - level);
+        Lanes penalty;
+        for (Index n = 0; n < N; ++n) penalty[n] = penalties[level + smaller(n, count - 1)];
+        for (Index i = 0; i < k; ++i) {
+            smoothing_spline(m, masses[i], right + i * m, penalty, solution, pivots, first, second);
+            for (Index n = 0; n < count; ++n)
+                for (Index b = 0; b < m; ++b) out[((level + n) * k + i) * m + b] = solution[b][n];
+        }
+    }
 }
 
 }  // namespace
