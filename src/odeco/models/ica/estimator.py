@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +16,7 @@ from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer
 from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.kernels.threads import single_threaded_blas
 from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
-from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Solution, solve
 from odeco.models.ica.whitening import covariance_rank
 from odeco.models.lazy import by_rows
@@ -199,10 +196,6 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _described_components(self) -> Floats:
         return np.asarray(self.mixing_.T)
-
-    def _blas(self) -> AbstractContextManager[None]:
-        """One thread where products are small: waking others costs more than they do."""
-        return single_threaded_blas() if self.n_features_in_ <= POLICY.few_features else nullcontext()
 
     @by_rows("shares")
     def transform(self, X: Any) -> Floats:
