@@ -18,7 +18,7 @@ from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.fitting.stream import StreamPlan
 from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
 from odeco.models.ica.solve import Solution, solve
-from odeco.models.ica.whitening import covariance_rank
+from odeco.models.ica.whitening import covariance_rank, leading_signs
 from odeco.models.lazy import by_rows
 from odeco.moments.cumulants import SecondMoments
 from odeco.moments.passes import Passes, fill
@@ -261,8 +261,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _conclude(self, found: Found, refined: None) -> Diagnostics:
         problem, solution = found.moments, found.estimate
         mixing = problem.lift(solution.refined.vectors)
-        largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
-        self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)
+        self.mixing_ = mixing * leading_signs(mixing)
         self.components_ = np.linalg.pinv(self.mixing_)
         self.mean_, self.covariance_ = problem.mean, problem.covariance
         self.sinr_components_ = self.mixing_.T @ np.linalg.pinv(problem.covariance, hermitian=True)
