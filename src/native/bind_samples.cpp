@@ -1,4 +1,5 @@
-// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`, and plane rotations.
+// Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`,
+// `cumulants.cpp`, and plane rotations.
 #include "arguments.hpp"
 #include "dispatch.hpp"
 
@@ -56,22 +57,41 @@ Grid grid_of(double low, double step, Index both) {
 }
 
 template <class Real>
-void add_counts(const Matrix<const Real>& outputs, const Doubles& weights, const Halves& halves, double low, double step,
-                const Cube<double>& counts) {
-    const Index k = extent(outputs), m = extent(outputs, 1);
-    const Grid grid = grid_of(low, step, extent(counts, 1));
-    if (extent(weights) > 0) exactly("weights", weights, m);
-    scores<Real>().add_counts(rows(outputs), span(weights), exactly("halves", halves, m), grid,
-                              exactly("counts", counts, k, 2 * grid.n_cells, 2));
+ScoredSamples<Real> scored(const Matrix<const Real>& samples, const Matrix<const Real>& turn, const Doubles& weights,
+                           const Halves& halves) {
+    const Index n = extent(samples, 1);
+    if (extent(weights) > 0) exactly("weights", weights, n);
+    require_at_least("turn", extent(turn), 1);
+    return {rows(samples), exactly("turn", turn, extent(turn), extent(samples)), span(weights), exactly("halves", halves, n)};
 }
 
 template <class Real>
-void look_up(const Matrix<const Real>& outputs, const Halves& halves, double low, double step,
-             const Matrix<const float>& tables, const Matrix<Real>& out) {
-    const Index k = extent(outputs), m = extent(outputs, 1);
+void add_counts(const Matrix<const Real>& samples, Index start, Index stop, const Matrix<const Real>& turn,
+                const Doubles& weights, const Halves& halves, double low, double step, const Cube<double>& counts) {
+    const Grid grid = grid_of(low, step, extent(counts, 1));
+    scores<Real>().add_counts(scored(samples, turn, weights, halves), range_of(start, stop, extent(samples, 1)), grid,
+                              exactly("counts", counts, extent(turn), 2 * grid.n_cells, 2));
+}
+
+template <class Real>
+void add_score_products(const Matrix<const Real>& samples, Index start, Index stop, const Matrix<const Real>& turn,
+                        const Doubles& weights, const Halves& halves, double low, double step,
+                        const Matrix<const float>& tables, const Matrix<double>& out) {
+    const Index k = extent(turn);
     const Grid grid = grid_of(low, step, extent(tables, 1));
-    scores<Real>().look_up(rows(outputs), exactly("halves", halves, m), grid,
-                           exactly("tables", tables, k, 2 * grid.n_cells).data, exactly("out", out, k, m));
+    scores<Real>().add_score_products(scored(samples, turn, weights, halves), range_of(start, stop, extent(samples, 1)),
+                                      grid, exactly("tables", tables, k, 2 * grid.n_cells).data,
+                                      exactly("out", out, k + 1, 2 * k + 1));
+}
+
+template <class Real>
+void add_fourth(const Matrix<const Real>& samples, Index start, Index stop, const Doubles& weights,
+                const Matrix<double>& second, const Matrix<double>& fourth) {
+    const Index r = extent(samples), n_pairs = r * (r + 1) / 2;
+    const Range range = range_of(start, stop, extent(samples, 1));
+    if (extent(weights) > 0) exactly("weights", weights, extent(samples, 1));
+    cumulants<Real>().add_fourth(rows(samples), range, span(weights), exactly("second", second, r, r).data,
+                                 exactly("fourth", fourth, n_pairs, n_pairs).data);
 }
 
 void smoothing_splines(const Table& masses, const Table& right, const Doubles& penalties, const Cube<double>& out) {
@@ -89,7 +109,8 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "normalize", normalize<Real>);
     define(module, "posterior_sums", posterior_sums<Real>);
     define(module, "add_counts", add_counts<Real>);
-    define(module, "look_up", look_up<Real>);
+    define(module, "add_score_products", add_score_products<Real>);
+    define(module, "add_fourth", add_fourth<Real>);
 }
 
 }  // namespace

@@ -205,10 +205,20 @@ struct Grid {
     Index n_cells;
 };
 
+// Samples in columns, a matrix whose products with them are the outputs, and the half that each sample is in.
+template <class Real> struct ScoredSamples {
+    Rows<const Real> rows, turn;    // (r, n), (k, r)
+    Span<const double> weights;     // (n,), or empty
+    const std::int8_t* halves;      // (n,)
+};
+
 template <class Real> struct ScoreKernels {
-    void (*add_counts)(Rows<const Real> outputs, Span<const double> weights, const std::int8_t* halves, Grid,
-                       double* counts);
-    void (*look_up)(Rows<const Real> outputs, const std::int8_t* halves, Grid, const float* tables, Rows<Real> out);
+    void (*add_counts)(const ScoredSamples<Real>&, Range, Grid, double* counts);
+    void (*add_score_products)(const ScoredSamples<Real>&, Range, Grid, const float* tables, Rows<double> out);
+};
+
+template <class Real> struct CumulantKernels {
+    void (*add_fourth)(Rows<const Real> rows, Range, Span<const double> weights, double* second, double* fourth);
 };
 
 struct SplineKernels {
@@ -265,6 +275,8 @@ struct FrameKernels {
     extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
+    extern const CumulantKernels<float> cumulants32;                                                                     \
+    extern const CumulantKernels<double> cumulants64;                                                                    \
     extern const SplineKernels splines;                                                                                  \
     extern const FrameKernels frames;                                                                                    \
     extern const SequenceKernels sequences;                                                                              \

@@ -23,6 +23,7 @@ from odeco.decomposition.rank import rank_above_noise
 from odeco.decomposition.result import Certificate, Decomposition, Status, StatusCode
 from odeco.decomposition.stopping import power_method_stopping
 from odeco.exceptions import MomentWarning
+from odeco.kernels.threads import single_threaded_blas
 from odeco.tensors import ExplicitTensor, SymmetricTensor, as_symmetric_tensor
 
 
@@ -111,7 +112,8 @@ def decompose(
     symmetric = as_symmetric_tensor(tensor)
     _check_taken(chosen, method, symmetric)
     count = _check_rank(rank, symmetric.dimension)
-    result = run_method(symmetric, count, method, as_generator(random_state), options)
+    with single_threaded_blas():  # contractions of large tensors have threads of their own
+        result = run_method(symmetric, count, method, as_generator(random_state), options)
     if not result.status.ok:
         warnings.warn(str(result.status), MomentWarning, stacklevel=2)
     return result

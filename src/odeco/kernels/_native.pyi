@@ -302,17 +302,30 @@ def climb_tables(
     """
 
 def add_counts(
-    outputs: Floats, weights: Doubles, halves: NDArray[np.int8], low: float, step: float, counts: Doubles, /
-) -> None:
-    """Add samples (k, m) to the cells of a grid: their weights, and their weights times where in the cell they lie.
+    samples: Floats, start: int, stop: int, turn: Floats, weights: Doubles, halves: NDArray[np.int8], low: float,
+    step: float, counts: Doubles, /,
+) -> None:  # fmt: skip
+    """Add outputs ``turn @ samples`` (k, n) of the samples start to stop, columns of (r, n), to the cells of a grid.
 
-    `counts` is (k, 2 n_cells, 2), the cells of both halves after one another. `weights` may be empty, for ones.
+    `counts` (k, 2 n_cells, 2), the cells of both halves after one another, gets their weights, and their weights times
+    where in the cell they lie. `weights` may be empty, for ones.
     """
 
-def look_up(
-    outputs: Floats, halves: NDArray[np.int8], low: float, step: float, tables: NDArray[np.float32], out: Floats, /
-) -> None:
-    """Piecewise linear functions of samples (k, m), constant beyond the grid; `tables` is (k, 2 n_cells)."""
+def add_score_products(
+    samples: Floats, start: int, stop: int, turn: Floats, weights: Doubles, halves: NDArray[np.int8], low: float,
+    step: float, tables: NDArray[np.float32], out: Doubles, /,
+) -> None:  # fmt: skip
+    """Add sums (k + 1, 2 k + 1) over samples of scores and ones times outputs, scores and ones.
+
+    Scores are piecewise linear functions of the outputs, constant beyond the grid; `tables` is (k, 2 n_cells).
+    """
+
+def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:
+    """Add sums of products of two and of four coordinates of the samples start to stop, columns of (r, n).
+
+    `second` (r, r) gets those of i <= j, `fourth` (p, p) those of pairs i <= j and k <= l in the order of
+    np.triu_indices(r), where j <= k: every multiset once. `weights` may be empty, for ones.
+    """
 
 def smoothing_splines(masses: Doubles, right: Doubles, penalties: Doubles, out: Doubles, /) -> None:
     """out[l, i] = (diag(masses[i]) + penalties[l] D'D)^-1 right[i], D the second differences."""

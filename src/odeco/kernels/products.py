@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 
 Scalar = TypeVar("Scalar", bound=np.floating[Any])
+Result = TypeVar("Result")
 
 # Rows below which one thread is enough.
 _LEAST_ROWS = 2048
 # Bytes that a thread handles at a time, so that what one step writes the next finds in its cache; and bytes below which
 # one thread is enough: handing them over takes as long.
 _AT_A_TIME, _LEAST_BYTES = 2**18, 2**20
+# Samples of a part of a sum at least, and the most parts: few enough for their sums to cost nothing beside them.
+_PART, _MOST_PARTS = 8192, 16
 
 
 def row_parts(n_rows: int) -> list[slice]:
@@ -84,3 +87,13 @@ def by_rows(work: Callable[[slice], Any], rows: NDArray[Any]) -> None:
             work(slice(start, min(start + step, parts[index].stop)))
 
     map_parts(share, len(parts))
+
+
+def by_parts(work: Callable[[slice], Result], n: int) -> list[Result]:
+    """``work(part)`` for runs of n samples, in order, on threads where there are several: for sums over samples.
+
+    The runs are the same for any number of threads, and so is a sum over them, bit for bit.
+    """
+    edges = np.linspace(0, n, max(1, min(n // _PART, _MOST_PARTS)) + 1).astype(int)
+    with single_threaded_blas():
+        return map_parts(lambda part: work(slice(edges[part], edges[part + 1])), len(edges) - 1)

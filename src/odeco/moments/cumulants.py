@@ -9,11 +9,14 @@ All moments up to order p of y are the entries of one Gram matrix: that of the p
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.products import by_parts
 from odeco.moments.base import Moments
 from odeco.sources.dense import DenseBatch
 from odeco.tensors import SymmetricTensor
@@ -23,8 +26,8 @@ Rows = NDArray[np.floating]
 
 # Rows per product: the block of products stays in cache up to about 10 dimensions, and is reused above.
 _ROWS = 1024
-# Products of pairs at a time: a megabyte in single precision.
-_SCRATCH = 2**18
+# Numbers at a time where rows are narrow: half a megabyte.
+_SCRATCH = 2**16
 
 
 class DenseMoments(Moments):
@@ -97,9 +100,10 @@ class SecondMoments(DenseMoments):
         return np.asarray((covariance + covariance.T) / 2)
 
     def _update(self, batch: DenseBatch) -> None:
-        for start in range(0, len(batch), _ROWS):
-            centred = batch.rows[start : start + _ROWS] - self.shift
-            ones = np.ones(len(centred)) if batch.weights is None else np.sqrt(batch.weights[start : start + _ROWS])
+        size = max(_ROWS, _SCRATCH // self.n_features)  # threads that call for less wait for the interpreter
+        for start in range(0, len(batch), size):
+            centred = batch.rows[start : start + size] - self.shift
+            ones = np.ones(len(centred)) if batch.weights is None else np.sqrt(batch.weights[start : start + size])
             if batch.weights is not None:
                 centred *= ones[:, None]
             self._gram[1:, 1:] += centred.T @ centred
@@ -199,10 +203,18 @@ class CumulantTensor(SymmetricTensor):
     def __init__(self, rows: Rows, weights: Floats | None = None) -> None:
         self.order, self.dimension = 4, rows.shape[0]
         self.rows = rows
-        n = rows.shape[1]
         self.weights = None if weights is None else (weights / weights.mean()).astype(rows.dtype)
-        self._blocks = [slice(low, min(low + _ROWS, n)) for low in range(0, n, _ROWS)]
-        self.covariance = sum((self._weighted(b) @ rows[:, b].T).astype(np.float64) for b in self._blocks) / n
+        self.covariance = self._mean(lambda block: self._weighted(block) @ rows[:, block].T)
+
+    def _mean(self, of: Callable[[slice], Rows]) -> Floats:
+        """Over samples, from sums over blocks of them."""
+        n = self.rows.shape[1]
+
+        def part(run: slice) -> Floats:
+            blocks = [of(slice(low, min(low + _ROWS, run.stop))) for low in range(run.start, run.stop, _ROWS)]
+            return np.asarray(np.sum(blocks, axis=0, dtype=np.float64))
+
+        return np.asarray(sum(by_parts(part, n)) / n)
 
     def _weighted(self, block: slice) -> Rows:
         return self.rows[:, block] if self.weights is None else self.rows[:, block] * self.weights[block]
@@ -210,12 +222,13 @@ class CumulantTensor(SymmetricTensor):
     def power_map(self, vectors: Floats) -> Floats:
         """M4(I, v, v, v) for every column v."""
         columns = np.asarray(vectors, dtype=self.rows.dtype)
-        total = np.zeros(vectors.shape)
-        for block in self._blocks:
+
+        def cubes(block: slice) -> Rows:
             inner = columns.T @ self.rows[:, block]
-            total += self._weighted(block) @ (inner * inner * inner).T
+            return np.asarray(self._weighted(block) @ (inner * inner * inner).T)
+
         mapped = self.covariance @ vectors
-        return np.asarray(total / self.rows.shape[1] - 3 * mapped * np.einsum("ij,ij->j", vectors, mapped))
+        return np.asarray(self._mean(cubes) - 3 * mapped * np.einsum("ij,ij->j", vectors, mapped))
 
     def matrix(self, vector: Floats) -> Floats:
         return self.pair(vector, vector)
@@ -224,13 +237,14 @@ class CumulantTensor(SymmetricTensor):
         """M4(I, I, u, v) = sum_i kappa_i (mu_i'u) (mu_i'v) mu_i mu_i': the paper's reduction to order 2."""
         first, second = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
         both = np.stack([first, second]).astype(self.rows.dtype)
-        total = np.zeros((self.dimension,) * 2)
-        for block in self._blocks:
+
+        def squares(block: slice) -> Rows:
             inner = both @ self.rows[:, block]
-            total += (self._weighted(block) * (inner[0] * inner[1])) @ self.rows[:, block].T
+            return np.asarray((self._weighted(block) * (inner[0] * inner[1])) @ self.rows[:, block].T)
+
         left, right = self.covariance @ first, self.covariance @ second
         cross = np.outer(left, right)
-        result = total / self.rows.shape[1] - self.covariance * float(first @ right) - cross - cross.T
+        result = self._mean(squares) - self.covariance * float(first @ right) - cross - cross.T
         return np.asarray((result + result.T) / 2)
 
     def third(self, v: ArrayLike) -> Floats:
@@ -238,12 +252,13 @@ class CumulantTensor(SymmetricTensor):
         direction, k = np.asarray(v, dtype=np.float64), self.dimension
         column = direction.astype(self.rows.dtype)
         upper = np.triu_indices(k)
-        total = np.zeros((k, upper[0].size))
-        for block in self._blocks:
+
+        def pairs(block: slice) -> Rows:
             rows = self.rows[:, block]
-            total += (self._weighted(block) * (column @ rows)) @ (rows[upper[0]] * rows[upper[1]]).T
+            return np.asarray((self._weighted(block) * (column @ rows)) @ (rows[upper[0]] * rows[upper[1]]).T)
+
         full = np.empty((k, k, k))
-        full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = total / self.rows.shape[1]
+        full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = self._mean(pairs)
         gaussian = np.multiply.outer(self.covariance @ direction, self.covariance)
         return np.asarray(full - gaussian - gaussian.transpose(1, 0, 2) - gaussian.transpose(2, 1, 0))
 
@@ -278,28 +293,31 @@ def fourth_cumulant(X: ArrayLike) -> Floats:
 def centred_cumulant(rows: Rows, weights: Floats | None = None) -> Floats:
     """The explicit fourth cumulant of samples in columns (r, n) whose mean is zero.
 
-    What `FourthMoments` gives, from products of pairs alone: a third of its work less where the mean is already out.
+    What `FourthMoments` gives, from every multiset of coordinates once, where the mean is already out.
     """
+    from odeco.kernels.cumulants import add_fourth
+
     r, n = rows.shape
     n_pairs = r * (r + 1) // 2
-    gram, covariance = np.zeros((n_pairs, n_pairs)), np.zeros((r, r))
-    size = max(_SCRATCH // n_pairs, 256)
-    scratch = np.empty((n_pairs, min(size, n)), dtype=rows.dtype)
-    for start in range(0, n, size):
-        y = rows[:, start : start + size]
-        products, low = scratch[:, : y.shape[1]], 0
-        for i in range(r):
-            np.multiply(y[i], y[i:], out=products[low : low + r - i])
-            low += r - i
-        if weights is not None:
-            roots = np.sqrt(weights[start : start + size]).astype(rows.dtype)
-            products *= roots
-            y = y * roots
-        covariance += y @ y.T
-        gram += products @ products.T
-    total = float(n if weights is None else weights.sum())
-    flat, covariance = _pair_index(r), covariance / total
-    return np.asarray(_symmetric(gram[np.ix_(flat, flat)] / total, r) - _pairings(covariance, covariance))
+    samples, given = np.ascontiguousarray(rows), np.empty(0) if weights is None else weights / weights.mean()
+
+    def sums(part: slice) -> tuple[Floats, Floats]:
+        second, fourth = np.zeros((r, r)), np.zeros((n_pairs, n_pairs))
+        add_fourth(samples, part.start, part.stop, given, second, fourth)
+        return second, fourth
+
+    second, fourth = (np.asarray(sum(parts) / n) for parts in zip(*by_parts(sums, n), strict=True))
+    covariance = second + np.triu(second, 1).T
+    return np.asarray(fourth.ravel()[_multiset_index(r)] - _pairings(covariance, covariance))
+
+
+@lru_cache(maxsize=8)
+def _multiset_index(r: int) -> NDArray[np.intp]:
+    """Where `add_fourth` adds the product of coordinates i, j, k and l, (r, r, r, r)."""
+    low, high, pairs = np.minimum(*np.indices((r, r))), np.maximum(*np.indices((r, r))), _pair_index(r).reshape(r, r)
+    inner = np.maximum.outer(low, low), np.minimum.outer(high, high)  # the second and the third of all four, or so
+    left = pairs[np.minimum.outer(low, low), np.minimum(*inner)]
+    return np.asarray(left * (r * (r + 1) // 2) + pairs[np.maximum(*inner), np.maximum.outer(high, high)])
 
 
 def _pair_index(r: int) -> NDArray[np.intp]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.products import by_parts
+
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 
@@ -155,9 +157,9 @@ def representative(rows: Rows, weights: Floats | None) -> tuple[Floats, Floats]:
     given = np.ones(n) if weights is None else weights
     if n <= 2 * _SCORE_SAMPLES:
         return rows.astype(np.float64), given / given.sum()
-    radii = np.einsum("ij,ij->j", rows, rows)
+    radii = squared_norms(rows)
     radii[given == 0] = 0.0
-    extreme = np.argpartition(radii, n - _EXTREME_SAMPLES)[n - _EXTREME_SAMPLES :]
+    extreme = _largest(radii, _EXTREME_SAMPLES)
     spaced = np.arange(0, n, n // _SCORE_SAMPLES)
     rest = spaced[radii[spaced] < radii[extreme].min()]
     total = float(given.sum())
@@ -165,6 +167,19 @@ def representative(rows: Rows, weights: Floats | None) -> tuple[Floats, Floats]:
     others = given[rest]
     part = np.concatenate([top, others * ((1 - top.sum()) / (others.sum() or 1.0))])
     return rows[:, np.concatenate([extreme, rest])].astype(np.float64), part
+
+
+def squared_norms(rows: Rows) -> Rows:
+    """Of samples in columns (k, n)."""
+    return np.concatenate(by_parts(lambda part: np.einsum("ij,ij->j", rows[:, part], rows[:, part]), rows.shape[1]))
+
+
+def _largest(values: Rows, count: int) -> NDArray[np.intp]:
+    """Where the `count` largest are: all of them reach what as many of a part of the values reach."""
+    part = values[: max(values.size // 10, count)]
+    candidates = np.flatnonzero(values >= np.partition(part, part.size - count)[part.size - count])
+    last = candidates.size - count
+    return np.asarray(candidates[np.argpartition(values[candidates], last)[last:]])
 
 
 def fitted_scores(sample: Floats, part: Floats, frame: Floats, noise: Floats | None) -> Floats:

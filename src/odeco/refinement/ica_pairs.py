@@ -15,21 +15,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.refinement.scores import Counts, Scores, fit_scores, split_in_halves
+from odeco.kernels.products import by_parts
+from odeco.refinement.scores import Counts, Samples, Scores, fit_scores, split_in_halves
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 Pairs = tuple[NDArray[np.intp], ...]
 
-# Samples at a time: outputs and scores of this many stay in cache.
+# Samples that are multiplied at a time: in single precision no more should be summed.
 _ROWS = 8192
 # Samples of the first steps: their error is a few times that of all samples, and the last steps square it.
 _FIRST_SAMPLES = 10_000
 _FIRST_TOLERANCE = 0.05
+# Where an anchor holds what does not settle, more of them swing to and fro within their sampling error.
+_FIRST_STEPS = 10
 _LAST_STEPS = 3
 # Crosstalk expected of any start, and the most that one step removes: beyond, the linearization means nothing.
 _CROSSTALK = 0.3
@@ -101,14 +105,14 @@ def separate(
     n = rows.shape[1]
     step = max(n // _FIRST_SAMPLES, 1)
     halves = split_in_halves(rows, weights)
-    problem = _ScoreProblem(noise, shape, anchor, rows, weights, halves, n_samples)
+    problem = _ScoreProblem(noise, shape, anchor, Samples.of(rows, weights, halves), n_samples)
     vectors, iteration = start, 0
     part = None if weights is None else weights[::step]
     present = halves[::step] if part is None else halves[::step][part > 0]
     if step > 1 and np.unique(present).size == 2:
-        some = np.ascontiguousarray(rows[:, ::step])
-        early = _ScoreProblem(noise, shape, anchor, some, part, halves[::step], n_samples * some.shape[1] / n)
-        for iteration in range(1, n_iter + 1):
+        some = Samples.of(rows[:, ::step], part, halves[::step])
+        early = _ScoreProblem(noise, shape, anchor, some, n_samples * some.halves.size / n)
+        for iteration in range(1, (n_iter if anchor is None else min(n_iter, _FIRST_STEPS)) + 1):
             found = early.step(vectors)
             vectors = found.vectors
             if found.change <= _FIRST_TOLERANCE:
@@ -218,9 +222,7 @@ class PairProblem(ABC):
 class _ScoreProblem(PairProblem):
     """The statistics are products of outputs and their scores."""
 
-    rows: Rows
-    weights: Floats | None
-    halves: NDArray[np.int8]
+    samples: Samples
     n_samples: float
 
     def equations(self, unmixing: Floats, noise: Floats, own: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
@@ -230,27 +232,34 @@ class _ScoreProblem(PairProblem):
 
     def _moments(self, unmixing: Floats, correlation: Floats) -> tuple[Floats, Scores]:
         """Covariances (k, k, 2, 2) of output or score of i with output or score of j, and the scores."""
-        k, n = unmixing.shape[0], self.rows.shape[1]
-        turn = unmixing.astype(self.rows.dtype)
-        blocks = [slice(low, min(low + _ROWS, n)) for low in range(0, n, _ROWS)]
-        counts = Counts(k)
-        for block in blocks:
-            part = None if self.weights is None else self.weights[block]
-            counts.add(turn @ self.rows[:, block], part, self.halves[block])
+        k, n = unmixing.shape[0], self.samples.rows.shape[1]
+        turn = np.ascontiguousarray(unmixing, dtype=self.samples.rows.dtype)
+        counts, *others = by_parts(lambda part: Counts(k).add(self.samples, part, turn), n)
+        for other in others:
+            counts.merge(other)
         scores = fit_scores(counts, correlation, self.n_samples)
-        gram = np.zeros((2 * k + 1, 2 * k + 1))
-        room = np.empty((2 * k + 1) * min(_ROWS, n), dtype=self.rows.dtype)
-        for block in blocks:
-            size = block.stop - block.start
-            functions = room[: (2 * k + 1) * size].reshape(-1, size)  # outputs, scores, ones
-            functions[-1] = 1.0
-            np.matmul(turn, self.rows[:, block], out=functions[:k])
-            scores.evaluate(functions[:k], self.halves[block], functions[k:-1])
-            weighted = functions if self.weights is None else functions * self.weights[block].astype(room.dtype)
-            gram += weighted @ functions.T
+        gram = np.zeros((2 * k + 1, 2 * k + 1))  # outputs, scores, ones
+        gram[k:] = sum(by_parts(lambda part: scores.products(self.samples, part, turn), n))
+        gram[:k, :k] = unmixing @ self._second @ unmixing.T
+        gram[:k, k:] = gram[k:, :k].T
         means = gram[:-1, -1] / gram[-1, -1]
         covariance = gram[:-1, :-1] / gram[-1, -1] - np.outer(means, means)
         return np.ascontiguousarray(covariance.reshape(2, k, 2, k).transpose(1, 3, 0, 2)), scores
+
+    @cached_property
+    def _second(self) -> Floats:
+        """Sums (r, r) of squares of the rows: those of outputs follow, at every step."""
+        rows, weights = self.samples.rows, self.samples.weights
+
+        def of(part: slice) -> Floats:
+            total = np.zeros((len(rows),) * 2)
+            for low in range(part.start, part.stop, _ROWS):
+                block = slice(low, min(low + _ROWS, part.stop))
+                given = rows[:, block]
+                total += (given * weights[block].astype(rows.dtype) if weights.size else given) @ given.T
+            return total
+
+        return np.asarray(sum(by_parts(of, rows.shape[1])))
 
 
 def _noise_prior(found: Floats, variances: Floats, shape: Floats, scale: Floats) -> tuple[Floats, Floats]:

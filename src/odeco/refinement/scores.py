@@ -35,18 +35,33 @@ def split_in_halves(rows: NDArray[np.floating], weights: Floats | None) -> NDArr
     Neighbours in time may be nearly equal, and belong to one half. A repeated sample stays in the half of the first,
     and one of weight 0 ends no run: weights are repetitions.
     """
-    present = np.ones(rows.shape[1], dtype=bool) if weights is None else weights > 0
-    total = float(present.size if weights is None else weights.sum())
+    present = slice(None) if weights is None else weights > 0
+    total = float(rows.shape[1] if weights is None else weights.sum())
     values = np.floor(rows[0, present] * _RESOLUTION).astype(np.int64).astype(np.uint32)
     hashes = values * np.uint32(2654435761)  # Knuth's multiplicative hash
     ends = hashes < np.uint32(min(_RUNS / total, 1.0) * (2**32 - 1))
     ends[1:] &= values[1:] != values[:-1]
-    found = np.cumsum(ends) % 2
-    if not 0.25 < found.mean() < 0.75:
-        found = np.arange(found.size) % 2
-    halves = np.zeros(present.size, dtype=np.int8)
+    found = np.cumsum(ends, dtype=np.uint8) % 2  # odd or even, however often it turns over
+    if not 0.25 < np.count_nonzero(found) / max(found.size, 1) < 0.75:
+        found = (np.arange(found.size) % 2).astype(np.uint8)
+    halves = np.zeros(rows.shape[1], dtype=np.int8)
     halves[present] = found
     return halves
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples in columns (r, n), contiguous, their weights (empty for ones) and the half that each is in."""
+
+    rows: NDArray[np.floating] = field(repr=False)
+    weights: Floats = field(repr=False)
+    halves: NDArray[np.int8] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: NDArray[np.floating], weights: Floats | None, halves: NDArray[np.int8]) -> Samples:
+        """Copied only where they are not contiguous."""
+        given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
+        return cls(np.ascontiguousarray(rows), given, np.ascontiguousarray(halves))
 
 
 class Counts:
@@ -55,12 +70,17 @@ class Counts:
     def __init__(self, k: int) -> None:
         self._counts = np.zeros((k, 2 * _CELLS, 2))  # weights, and weights times the place in the cell
 
-    def add(self, outputs: NDArray[np.floating], weights: Floats | None, halves: NDArray[np.int8]) -> None:
-        """Add samples (k, m)."""
+    def add(self, samples: Samples, part: slice, turn: NDArray[np.floating]) -> Counts:
+        """Add the outputs ``turn @ rows`` of some samples; returns self."""
         from odeco.kernels.scores import add_counts
 
-        given = np.empty(0) if weights is None else np.ascontiguousarray(weights)
-        add_counts(np.ascontiguousarray(outputs), given, np.ascontiguousarray(halves), _LOW, _STEP, self._counts)
+        rows, given, halves = samples.rows, samples.weights, samples.halves
+        add_counts(rows, part.start, part.stop, turn, given, halves, _LOW, _STEP, self._counts)
+        return self
+
+    def merge(self, other: Counts) -> None:
+        """Add the samples of other counts."""
+        self._counts += other._counts
 
     def shares(self) -> tuple[Floats, Floats]:
         """Masses at the nodes and in the cells to their right, (2, k, cells), each half summing to one.
@@ -92,11 +112,14 @@ class Scores:
     slopes: Floats
     roughness: Floats
 
-    def evaluate(self, outputs: NDArray[np.floating], halves: NDArray[np.int8], out: NDArray[np.floating]) -> None:
-        """phi of samples (k, m) into `out`."""
-        from odeco.kernels.scores import look_up
+    def products(self, samples: Samples, part: slice, turn: NDArray[np.floating]) -> Floats:
+        """Sums (k + 1, 2 k + 1) over some samples of scores and ones times outputs ``turn @ rows``, scores and ones."""
+        from odeco.kernels.scores import add_score_products
 
-        look_up(outputs, np.ascontiguousarray(halves), _LOW, _STEP, self.tables, out)
+        out = np.zeros((len(turn) + 1, 2 * len(turn) + 1))
+        rows, given, halves = samples.rows, samples.weights, samples.halves
+        add_score_products(rows, part.start, part.stop, turn, given, halves, _LOW, _STEP, self.tables, out)
+        return out
 
 
 def fit_scores(counts: Counts, correlation: Floats, n_samples: float) -> Scores:

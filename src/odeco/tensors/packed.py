@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.products import by_parts
+from odeco.kernels.threads import map_parts, single_threaded_blas
 from odeco.tensors.algebra import Floats
 
 # Rows handled at a time: enough for GEMM to run at full speed, few enough for their Khatri-Rao rows to stay in cache.
@@ -16,6 +18,8 @@ _BLOCK_ROWS = 2048
 _BLOCK_ELEMENTS = 2**18
 # From this dimension on, a call per slice costs less than gathering.
 _SLICED_DIMENSION = 64
+# Runs of such slices that threads share.
+_N_PARTS = 8
 # Orderings of a sorted multiset, by its size and its number of distinct elements.
 _ORDERINGS = {2: np.array([0, 1, 2]), 3: np.array([0, 1, 3, 6])}
 
@@ -64,9 +68,20 @@ class PackedTensor:
     def power_map(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """T(I, v, .., v) / scale for every column v."""
         columns = np.ascontiguousarray(vectors, dtype=self.rows.dtype)
+        if self.order == 4 or self.dimension < _SLICED_DIMENSION:
+            return self._contracted(columns, self._gathered_products(columns))
+        # Runs of slices of about as many rows, the same for any number of threads.
+        shares = 1 - np.sqrt(np.linspace(1, 0, _N_PARTS + 1))
+        edges = np.rint(self.dimension * shares).astype(int)
+        work = lambda t: self._contracted(columns, self._sliced_products(columns, edges[t], edges[t + 1]))  # noqa: E731
+        with single_threaded_blas():
+            first, *others = map_parts(work, _N_PARTS)
+        return np.asarray(sum(others, start=first))
+
+    def _contracted(self, columns: NDArray[Any], products: Iterator[tuple[slice, NDArray[Any]]]) -> NDArray[Any]:
+        """What some blocks of rows add to the power map."""
         result = np.zeros(columns.shape, dtype=columns.dtype)
-        by_slices = self.order == 3 and self.dimension >= _SLICED_DIMENSION
-        for block, product in self._sliced_products(columns) if by_slices else self._gathered_products(columns):
+        for block, product in products:
             result += self.rows[block].T @ product
         return result
 
@@ -82,26 +97,31 @@ class PackedTensor:
                 product[:size] *= factor[:size]
             yield block, product[:size]
 
-    def _sliced_products(self, columns: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """The same at order 3, smallest index by smallest index: one product instead of two gathers and one."""
+    def _sliced_products(self, columns: NDArray[Any], first: int, last: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """The same at order 3, for a run of smallest indices one by one: one product instead of two gathers and one."""
         n, r = columns.shape
         target = max(_BLOCK_ELEMENTS // r, 1)
         product = np.empty((min(target + n, self.orderings.size), r), columns.dtype)
-        low = high = 0
-        for b in range(n):
+        low = high = first * n - first * (first - 1) // 2
+        for b in range(first, last):
             np.multiply(columns[b], columns[b:], out=product[high - low : high - low + n - b])
             high += n - b
-            if high - low >= target or b == n - 1:
+            if high - low >= target or b == last - 1:
                 yield slice(low, high), product[: high - low]
                 low = high
 
     def gram(self) -> Floats:
         """T1 T1' / scale^2 for the full flattening T1 (n, n^(p-1)): a SYRK per block."""
-        result = np.zeros((self.dimension, self.dimension))
-        for block in self._blocks():
-            rooted = self.rows[block] / np.sqrt(self.orderings[block, None])
-            result += rooted.T @ rooted
-        return result
+
+        def part(run: slice) -> Floats:
+            result = np.zeros((self.dimension, self.dimension))
+            for low in range(run.start, run.stop, _BLOCK_ROWS):
+                block = slice(low, min(low + _BLOCK_ROWS, run.stop))
+                rooted = self.rows[block] / np.sqrt(self.orderings[block, None])
+                result += rooted.T @ rooted
+            return result
+
+        return np.asarray(sum(by_parts(part, self.orderings.size)))
 
 
 def _sorted_multisets(n: int, size: int) -> NDArray[np.intp]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -196,3 +197,36 @@ def test_sums_of_wrong_shapes_are_an_error(change, error):
     given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (SUMS | change).items()}
     with pytest.raises((ValueError, IndexError), match=error):
         native.posterior_sums(*given.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("r", "n"), [(1, 3), (2, 17), (5, 515), (9, 1100)])
+def test_products_of_coordinates_are_summed_once_for_every_multiset(dtype, r, n):
+    rng = np.random.default_rng(n)
+    samples, weights = rng.standard_normal((r, n + 3)).astype(dtype), rng.uniform(size=n + 3)
+    pairs = np.array(list(combinations_with_replacement(range(r), 2)))
+    second, fourth = np.zeros((r, r)), np.zeros((len(pairs), len(pairs)))
+    native.add_fourth(samples, 2, n + 2, weights, second, fourth)
+    y, w = samples[:, 2 : n + 2].astype(float), weights[2 : n + 2]
+    products = y[pairs[:, 0]] * y[pairs[:, 1]]
+    ascending = pairs[:, None, 1] <= pairs[:, 0]
+    # Sums of n products of size 1, up to 512 of them in the precision of the samples.
+    tolerance = 8 * n * np.finfo(dtype).eps
+    np.testing.assert_allclose(second, np.triu((y * w) @ y.T), atol=tolerance)
+    np.testing.assert_allclose(fourth, np.where(ascending, (products * w) @ products.T, 0.0), atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"stop": 10}, "rows 0 to 10 of 9"),
+        ({"weights": (8,)}, "weights must have size 9"),
+        ({"second": (2, 3)}, "second must have size 2"),
+        ({"fourth": (3, 2)}, "fourth must have size 3"),
+    ],
+)
+def test_sums_of_products_of_wrong_shapes_are_an_error(change, error):
+    sizes = {"samples": (2, 9), "start": 0, "stop": 9, "weights": (0,), "second": (2, 2), "fourth": (3, 3)} | change
+    given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in sizes.items()}
+    with pytest.raises((ValueError, IndexError), match=error):
+        native.add_fourth(*given.values())

@@ -58,3 +58,9 @@ def test_expected_counts_of_a_mixture_match_the_loops(rng, k, dtype):
     assert found == pytest.approx(weights @ values, rel=1e-12)  # rounding, here and below
     np.testing.assert_allclose(totals, 1 + resp.sum(axis=0), rtol=1e-11)
     np.testing.assert_allclose(words, 1 + counts.astype(float).T @ resp, rtol=1e-11)
+
+
+def test_parts_of_a_sum_are_the_same_for_any_number_of_threads(rng):
+    parts = products.by_parts(lambda part: part, 3 * ROWS)
+    assert [(part.start, part.stop) for part in parts] == [(0, ROWS), (ROWS, 2 * ROWS), (2 * ROWS, 3 * ROWS)]
+    assert products.by_parts(lambda part: part, 5) == [slice(0, 5)]

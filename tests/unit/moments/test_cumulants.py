@@ -113,3 +113,18 @@ def test_the_cumulant_of_centred_samples_is_the_same(rows, weighted):
     centred = rows - np.average(rows, axis=0, weights=weights)
     found = centred_cumulant(np.ascontiguousarray(centred.T), weights)
     np.testing.assert_allclose(found, oracle.fourth_cumulant(rows, weights), atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_of_many_samples_add_up_to_the_same_for_any_number_of_threads(weighted, monkeypatch):
+    rng = np.random.default_rng(3)
+    rows = rng.laplace(size=(3, 20_001))
+    weights = rng.uniform(size=20_001) if weighted else None
+    rows -= np.average(rows, axis=1, weights=weights)[:, None]
+    found = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("ODECO_NUM_THREADS", threads)
+        found.append(centred_cumulant(rows, weights))
+    expected = FourthMoments(np.eye(3)).update(DenseBatch(rows.T, weights)).cumulant()
+    np.testing.assert_array_equal(found[1:], found[:1] * 2)
+    np.testing.assert_allclose(found[0], expected, atol=1e-11)  # fourth powers up to 1e4, summed with 16 digits

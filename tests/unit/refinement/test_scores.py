@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odeco.refinement import scores as module
-from odeco.refinement.scores import Counts, fit_scores, split_in_halves
+from odeco.refinement.scores import Counts, Samples, fit_scores, split_in_halves
 
 
 def in_runs(n, length):
@@ -16,12 +16,21 @@ def in_runs(n, length):
 def fitted(samples, weights=None):
     samples = np.atleast_2d(samples).astype(np.float32)
     halves = in_runs(samples.shape[1], 500)
-    counts = Counts(len(samples))
-    counts.add(samples, weights, halves)
+    counts = counted(samples, weights, halves)
     found = fit_scores(counts, np.zeros(len(samples)), samples.shape[1])
-    values = np.empty_like(samples)
-    found.evaluate(samples, halves, values)
-    return found, values
+    return found, evaluated(found, samples, halves)
+
+
+def counted(samples, weights, halves):
+    turn = np.eye(len(samples), dtype=samples.dtype)
+    return Counts(len(samples)).add(Samples.of(samples, weights, halves), slice(0, samples.shape[1]), turn)
+
+
+def evaluated(found, samples, halves):
+    """Between the nodes of the tables, one for each half."""
+    tables = found.tables.reshape(len(samples), 2, -1)
+    each = [[np.interp(row, module._GRID, half) for half in of] for row, of in zip(samples, tables, strict=True)]
+    return np.array([np.where(halves, second, first) for first, second in each])
 
 
 def test_a_gaussian_has_a_straight_line():
@@ -46,8 +55,7 @@ def test_counts_are_those_of_a_loop(weighted):
     rng = np.random.default_rng(2)
     samples = 3 * rng.standard_normal((2, 700)).astype(np.float32)
     weights = rng.random(700) if weighted else None
-    counts = Counts(2)
-    counts.add(samples, weights, in_runs(700, 100))
+    counts = counted(samples, weights, in_runs(700, 100))
     nodes, cells = counts.shares()
     expected = np.zeros((2, 2, 2, module._CELLS))
     for i in range(2):
@@ -61,6 +69,25 @@ def test_counts_are_those_of_a_loop(weighted):
     expected /= expected[1].sum(axis=2, keepdims=True)
     np.testing.assert_allclose(nodes, expected[0], atol=1e-5)  # places are in single precision
     np.testing.assert_allclose(cells, expected[1], atol=3 / 300)  # a sample on a boundary may fall to either side
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "k"), [(np.float32, 3), (np.float64, 6)])
+def test_products_are_those_of_scores_and_outputs(weighted, dtype, k):
+    rng = np.random.default_rng(6)
+    rows, turn = rng.laplace(size=(6, 2500)).astype(dtype), (0.4 * rng.standard_normal((k, 6))).astype(dtype)
+    weights, halves, part = rng.random(2500) if weighted else None, in_runs(2500, 100), slice(7, 2490)
+    samples, outputs = Samples.of(rows, weights, halves), turn @ rows
+    whole = Counts(k).add(samples, slice(0, 1100), turn)
+    whole.merge(Counts(k).add(samples, slice(1100, 2500), turn))
+    np.testing.assert_allclose(whole.shares(), counted(outputs, weights, halves).shares(), atol=3 / 1000)  # boundaries
+    scores = fit_scores(whole, np.zeros(k), 2500)
+    functions = np.vstack([outputs, evaluated(scores, outputs, halves), np.ones((1, 2500))])[:, part]
+    expected = (functions[k:] * (1.0 if weights is None else weights[part])) @ functions.T
+    size = np.linalg.norm(functions, axis=1)
+    # Places are in single precision: 2^-24 times the 400 cells, within one of which a score may turn.
+    found = scores.products(samples, part, turn) / np.outer(size[k:], size)
+    np.testing.assert_allclose(found, expected / np.outer(size[k:], size), atol=400 * 2.0**-24)
 
 
 def test_splines_solve_their_equations():

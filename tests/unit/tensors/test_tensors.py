@@ -205,3 +205,15 @@ def test_validation_keeps_a_double_array_without_copy_and_never_writes():
     tensor = as_symmetric_tensor(array)
     assert isinstance(tensor, ExplicitTensor)
     assert tensor.array is array
+
+
+def test_contractions_are_the_same_for_any_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    array, vectors = random_symmetric(3, 182), rng.standard_normal((182, 3))  # rows of two parts
+    found = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("ODECO_NUM_THREADS", threads)
+        tensor = ExplicitTensor(array)
+        found.append([tensor.power_map(vectors), tensor.gram])
+    for one, other in zip(found[0] * 2, found[1] + found[2], strict=True):
+        np.testing.assert_array_equal(one, other)

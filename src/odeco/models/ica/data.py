@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
+from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Task
 from odeco.models.ica.whitening import Whitening, choose_whitening
 from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
 from odeco.moments.passes import Passes
+from odeco.refinement.ica_likelihood import squared_norms
 from odeco.sources.dense import DenseBatch, DenseSource, first_rows
 from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
@@ -150,21 +153,29 @@ class WhitenedRows:
 
     def update_all(self, batches: Iterable[DenseBatch]) -> Self:
         """Keep the samples of every batch; returns self."""
-        low, weights = 0, np.ones(self.rows.shape[1])
-        for batch in batches:
-            block = slice(low, low + len(batch))
-            _whiten_into(self.rows[:, block], batch, self._matrix, self._mean)
-            if batch.weights is not None:
-                weights[block], self.weights = batch.weights, weights
-            low += len(batch)
+        low, weights, iterator = 0, np.ones(self.rows.shape[1]), iter(batches)
+        with single_threaded_blas():
+            while group := list(islice(iterator, thread_count())):
+                ends = list(accumulate((len(batch) for batch in group), initial=low))
+                map_parts(lambda t, g=group, e=ends: self._place(g[t], e[t], weights), len(group))  # type: ignore[misc]
+                low = ends[-1]
+                if any(batch.weights is not None for batch in group):
+                    self.weights = weights
         return self
+
+    def _place(self, batch: DenseBatch, low: int, weights: Floats) -> None:
+        block = slice(low, low + len(batch))
+        _whiten_into(self.rows[:, block], batch, self._matrix, self._mean)
+        if batch.weights is not None:
+            weights[block] = batch.weights
 
 
 def _whiten_into(out: NDArray[np.floating], batch: DenseBatch, matrix: Floats, mean: Floats) -> None:
     """``matrix.T @ (rows - mean).T`` (r, m): centred in the precision of the data, mapped in that of `out`."""
     turn, origin = matrix.T.astype(out.dtype), mean.astype(batch.rows.dtype)
-    for low in range(0, len(batch), 2048):  # the copy stays in cache
-        out[:, low : low + 2048] = turn @ (batch.rows[low : low + 2048] - origin).astype(out.dtype, copy=False).T
+    size = max(2**16 // batch.n_features, 1024)  # the copy stays in cache
+    for low in range(0, len(batch), size):
+        out[:, low : low + size] = turn @ (batch.rows[low : low + size] - origin).astype(out.dtype, copy=False).T
 
 
 def size_advice(n_samples: int, n_features: int, n_components: int | None) -> tuple[str, ...]:
@@ -188,7 +199,7 @@ def _first_mean(source: DenseSource) -> Floats:
 
 def _outlier_advice(rows: NDArray[np.floating], weights: Floats | None) -> tuple[str, ...]:
     """Whether one sample carries the fourth moments."""
-    radii = np.einsum("ij,ij->j", rows, rows).astype(np.float64)
+    radii = squared_norms(rows).astype(np.float64)
     fourth = radii * radii if weights is None else weights * radii * radii
     share = float(fourth.max() / (fourth.sum() or 1.0))
     if share < 0.25 or fourth.size < 50:  # among few samples one may well carry a quarter
@@ -210,7 +221,9 @@ def dependence(rows: NDArray[np.floating]) -> float:
     if k == 1 or n < POLICY.least_samples:
         return 1.0
     stretches = [rows[:, low : low + length] for low in range(0, length * POLICY.stretches, length)]
-    covariances = np.array([part @ part.T for part in stretches], dtype=np.float64) / length
+    with single_threaded_blas():
+        found = map_parts(lambda t: stretches[t] @ stretches[t].T, POLICY.stretches)
+    covariances = np.array(found, dtype=np.float64) / length
     squares = rows[:, :: max(length // 100, 1)] ** 2
     off = ~np.eye(k, dtype=bool)
     independent = (squares @ squares.T).astype(np.float64)[off] / squares.shape[1]

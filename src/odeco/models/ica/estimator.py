@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +16,9 @@ from odeco.fitting.estimator import Found, MomentEstimator
 from odeco.fitting.options import check_choice, check_integer
 from odeco.fitting.rows import open_vectors, vector_chunks
 from odeco.fitting.stream import StreamPlan
-from odeco.kernels.threads import single_threaded_blas
 from odeco.models.ica.data import Problem, StreamedChannels, channel_passes, channel_plan
-from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Solution, solve
-from odeco.models.ica.whitening import covariance_rank
+from odeco.models.ica.whitening import covariance_rank, leading_signs
 from odeco.models.lazy import by_rows
 from odeco.moments.cumulants import SecondMoments
 from odeco.moments.passes import Passes, fill
@@ -200,10 +197,6 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _described_components(self) -> Floats:
         return np.asarray(self.mixing_.T)
 
-    def _blas(self) -> AbstractContextManager[None]:
-        """One thread where products are small: waking others costs more than they do."""
-        return single_threaded_blas() if self.n_features_in_ <= POLICY.few_features else nullcontext()
-
     @by_rows("shares")
     def transform(self, X: Any) -> Floats:
         """Sources of new samples: ``(X - mean_) @ components_.T``, or with ``sinr_components_`` (see `estimate`)."""
@@ -268,8 +261,7 @@ class ICA(MomentEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _conclude(self, found: Found, refined: None) -> Diagnostics:
         problem, solution = found.moments, found.estimate
         mixing = problem.lift(solution.refined.vectors)
-        largest = mixing[np.argmax(np.abs(mixing), axis=0), np.arange(mixing.shape[1])]
-        self.mixing_ = mixing * np.where(largest < 0, -1.0, 1.0)
+        self.mixing_ = mixing * leading_signs(mixing)
         self.components_ = np.linalg.pinv(self.mixing_)
         self.mean_, self.covariance_ = problem.mean, problem.covariance
         self.sinr_components_ = self.mixing_.T @ np.linalg.pinv(problem.covariance, hermitian=True)

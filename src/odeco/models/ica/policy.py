@@ -27,8 +27,6 @@ class Policy:
 
     # Dimensions up to which all channels are whitened and the space of the sources is found by the cumulant.
     quasi_limit: int = 24
-    # Channels up to which as many sources are looked for as there are channels, unless told.
-    few_features: int = 24
     # Eigenvalues of sampled isotropic noise spread as (1 +- sqrt(m/n))^2 does (Marchenko-Pastur); this much more is
     # still called isotropic: the bias it leaves is of second order.
     isotropy_slack: float = 1.2

@@ -13,7 +13,7 @@ from odeco.decomposition.orthogonal import leading_subspace, polar
 from odeco.decomposition.rank import noise_threshold
 from odeco.exceptions import MomentError
 from odeco.models.ica.policy import POLICY
-from odeco.models.ica.whitening import Whitening, too_many
+from odeco.models.ica.whitening import Whitening, leading_signs, too_many
 from odeco.reduction import Reduction, recover_fourth, reduce_fourth
 from odeco.refinement.ica import CumulantFit, direction_variances, least_squares
 from odeco.refinement.ica_likelihood import crosstalk_variances, likelihood_rotation, representative, shrink
@@ -267,6 +267,7 @@ def _core(tensor: SymmetricTensor, k: int) -> tuple[Floats, SymmetricTensor]:
         return np.eye(k), tensor
     assert isinstance(tensor, ExplicitTensor)
     basis = leading_subspace(tensor, k)
+    basis = basis * leading_signs(basis)  # not those of rounding: a start is drawn in these coordinates
     return basis, tensor.through(basis)
 
 

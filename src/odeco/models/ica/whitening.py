@@ -113,6 +113,12 @@ def choose_whitening(
     return k, _general(spectrum, vectors, k, rank, n_shown, shown)
 
 
+def leading_signs(vectors: Floats) -> Floats:
+    """What makes the entry of largest magnitude of every column positive: eigenvectors have the sign of rounding."""
+    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    return np.where(largest < 0, -1.0, 1.0)
+
+
 def too_many(k: int, above: int, spectrum: Floats) -> str:
     """What is wrong with asking for more sources than the spectrum shows, and what to do."""
     return (
