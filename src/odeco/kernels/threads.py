@@ -12,7 +12,6 @@ from threading import Lock, local
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
 Result = TypeVar("Result")
@@ -188,6 +187,8 @@ class _BlasLimit:
 
 def _share_control() -> None:
     """Let other threads set the limit, too: threadpoolctl 3.8 ignores all but the one that did so first."""
+    import threadpoolctl
+
     release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
     if release is not None:
         release()
@@ -203,6 +204,8 @@ def blas_for(size: int) -> AbstractContextManager[None]:
 
 @cache
 def _controller() -> Any:
+    import threadpoolctl  # not before BLAS is limited: what only asks for help does without
+
     return threadpoolctl.ThreadpoolController().select(user_api="blas")
 
 
