@@ -54,7 +54,9 @@ MUTATIONS = [
     # Documents: their weights, tuples of their words, Theorem 3.5
     Mutation("sources/documents.py", "(batch.lengths + half_length)) ** 2", "(batch.lengths + half_length))", TOPICS),
     Mutation("models/topics/policy.py", "half_length: float = 100.0", "half_length: float = 50.0", TOPICS),
-    Mutation("models/topics/moments.py", "source.map(weigh_by_length(half_length))", "source", TOPICS),
+    Mutation(
+        "models/topics/moments.py", "weigh = weigh_by_length(half_length)", "weigh = weigh_by_length(0.0)", TOPICS
+    ),
     Mutation(
         "models/topics/stream.py", "weighed = weigh_by_length(self.half_length)(batch)", "weighed = batch", TOPICS
     ),
@@ -178,6 +180,13 @@ MUTATIONS = [
         "totals + more * (totals > LEAST_WEIGHT), otherwise",
         "totals + more, otherwise",
         "unit/refinement/test_views.py::test_a_component_without_samples_keeps_its_place",
+    ),
+    Mutation(
+        "fitting/candidates.py",
+        "weights < _DEAD / weights.size",
+        "weights < 0",
+        "unit/models/test_product_mixture.py::TestDiagnostics"
+        "::test_a_component_that_dies_needs_a_search_however_little_em_gains",
     ),
     Mutation(
         "fitting/candidates.py",

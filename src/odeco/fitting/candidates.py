@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from odeco.fitting.ladder import above, keep
 from odeco.fitting.landscape import Climbable, Landscape, State
@@ -40,7 +41,7 @@ _SAME = 1e-4
 APART = 1e-2
 # Weights below this share of the average are those of components that explain nothing: the best single sign of a fit
 # that has lost a component elsewhere.
-DEAD = 0.1
+_DEAD = 0.1
 # Power steps towards the direction of largest variance; with one, the direction is mostly chance.
 POWERS = 8
 
@@ -124,6 +125,11 @@ def explained_gain(n_parameters: int, n_samples: float) -> float:
     another optimum, EM gains many times that, most of it in its first step.
     """
     return _NEAR * n_parameters / n_samples if n_samples >= _ENOUGH_SAMPLES * n_parameters else -1.0
+
+
+def is_any_dead(weights: NDArray[np.float64]) -> bool:
+    """Whether a component has next to no samples, the surest sign of an optimum that is not the best."""
+    return bool((weights < _DEAD / weights.size).any())
 
 
 def check_effort(effort: object) -> None:

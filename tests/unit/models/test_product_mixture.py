@@ -328,6 +328,16 @@ class TestDiagnostics:
         assert "starts" not in model.diagnostics_.details
         np.testing.assert_array_equal(ProductMixture(4, random_state=0, effort="quick").fit(X).means_, model.means_)
 
+    def test_a_component_that_dies_needs_a_search_however_little_em_gains(self):
+        rng = np.random.default_rng(0)
+        weights, p = rng.dirichlet(np.full(3, 5.0)), rng.beta(0.5, 0.5, (3, 100)).clip(0.02, 0.98)
+        X = (rng.random((5_000, 100)) < p[rng.choice(3, 5_000, p=weights)]).astype(float)
+        X[:, 1] = X[:, 0]  # columns that go together within classes look like one more class, which has no rows
+        model, once = (ProductMixture(4, random_state=0, effort=effort).fit(X) for effort in ("auto", "quick"))
+        assert len(model.diagnostics_.details["starts"]) > 1
+        assert once.weights_.min() < 0.001 < 0.05 < model.weights_.min()
+        assert model.score(X) > once.score(X) + 0.2  # measured: 0.225
+
     def test_fewer_components_than_the_data_show_are_searched_for(self):
         X, *_ = bernoulli(8_000)
         searched = ProductMixture(3, random_state=0).fit(X).diagnostics_  # fewer than the data show

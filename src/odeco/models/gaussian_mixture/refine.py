@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from odeco.diagnostics import Diagnostics
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import DEAD, finish, said_of
 from odeco.fitting.candidates import Found as Searched
+from odeco.fitting.candidates import finish, is_any_dead, said_of
 from odeco.fitting.free import FINER
 from odeco.models.gaussian_mixture.choice import Sample, are_round, is_trusted, sample_size, search_start, trial_size
 from odeco.models.gaussian_mixture.passes import SPHERICAL, Description, GaussianMoments, Options, gaussian_passes
@@ -73,7 +73,7 @@ def refine(
         return _searched(problem, start, why)
     done = _climbed(problem, start)
     weights, k = done.parameters.weights, options.n_components
-    if not alone and (weights < DEAD / k).any():
+    if not alone and is_any_dead(weights):
         return _searched(problem, replace(start, parameters=done.parameters))
     if not alone and start.shown != k:  # of components too light to stand out the spectrum knows nothing
         return replace(done, start=replace(start, suggested=None))

@@ -76,15 +76,15 @@ def _first(starts: Starts) -> Estimate:
 
 
 def _searched(model: HiddenMarkovModel, data: Chains, starts: Starts, rng: np.random.Generator) -> Estimate:
-    trusted = len(data) > POLICY.small and model.effort == "auto" and _trusted(model, starts, rng)
+    trusted = _trusted(model, starts, rng) if len(data) > POLICY.small and model.effort == "auto" else []
     effort = effort_of(model)
     fewer = ChainLandscape(starts.sample.sample(POLICY.sample_steps), model._chain_smoothing(), data.total_weight)
     sample = fewer if trusted else replace(fewer, data=starts.sample)
     if trusted:
-        found = _nearest(sample, starts.own)
+        found = _nearest(sample, trusted)
     else:
         found = search(sample, [*starts.own, *starts.rivals], model.n_components, effort, rng)
-    sure = trusted or (found.agreed and starts.shown == model.n_components)
+    sure = bool(trusted) or (found.agreed and starts.shown == model.n_components)
     suggested = model.n_components if sure else states_shown(fewer, found.best.state, effort, rng)
     details = {**starts.report.details, **found.details()}
     if len(sample.data) < len(data):
@@ -93,17 +93,21 @@ def _searched(model: HiddenMarkovModel, data: Chains, starts: Starts, rng: np.ra
     return Estimate(found.best.state, report)
 
 
-def _trusted(model: HiddenMarkovModel, starts: Starts, rng: np.random.Generator) -> bool:
-    """Whether the moments fit a chain of k states and show just so many; where they show fewer, if rivals fail."""
+def _trusted(model: HiddenMarkovModel, starts: Starts, rng: np.random.Generator) -> list[Candidate[Parameters]]:
+    """Estimates by moments that need no rival: all where they fit a chain of k states and show just so many.
+
+    Where they show fewer, the one that came as far as rivals, from where it came to; none where these lead further.
+    """
     k = model.n_components
     if not starts.own or not starts.misfit < POLICY.fits or starts.shown is None or starts.shown > k:
-        return False
+        return []
     if starts.shown == k:
-        return True
+        return starts.own
     few = ChainLandscape(starts.sample.sample(POLICY.small), model._chain_smoothing())
     found = search(few, [*starts.own, starts.rivals[0], starts.rivals[-1]], k, POLICY.tried, rng)
     names = {candidate.name for candidate in starts.own}
-    return any(each.name in names and each.value > found.best.value - TIE for each in found.outcomes)
+    equal = (each for each in found.outcomes if each.name in names and each.value > found.best.value - TIE)
+    return [Candidate(each.name, lambda each=each: each.state) for each in equal][:1]  # type: ignore[misc]
 
 
 def _nearest(landscape: ChainLandscape, own: list[Candidate[Parameters]]) -> Outcomes[Parameters]:

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
-from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, is_any_dead, search
 from odeco.fitting.clusters import cluster_shares
 from odeco.models.multiview.landscape import ViewLandscape
 from odeco.models.multiview.likelihoods import em_start, within_range
@@ -82,10 +82,13 @@ def find_start(
 def near_maximum(
     source: ViewSource, moments: ViewParameters, model: ViewModel, columns: ColumnSums, max_iter: int, tol: float
 ) -> ViewRefinement | None:
-    """EM from the moments where it gains no more than sampling errors explain: then these need no rival. Else None."""
+    """EM from the moments where it gains no more than sampling errors explain, and no component dies; elsewhere None.
+
+    Then these need no rival.
+    """
     k = moments.weights.size
     limit = explained_gain(n_parameters(model.likelihoods, columns.widths, k), columns.weight)
-    if limit < 0:
+    if limit < 0 or is_any_dead(moments.weights):
         return None
 
     def climb(start: ViewParameters, n_steps: int, value: float) -> ViewRefinement:
@@ -98,7 +101,7 @@ def near_maximum(
     if gain(done.trace) <= limit and not done.trace.converged and max_iter > 2:
         later = climb(done.parameters, max_iter - 2, done.trace.best)
         done = ViewRefinement(later.parameters, done.trace.then(later.trace))
-    return done if gain(done.trace) <= limit else None
+    return done if gain(done.trace) <= limit and not is_any_dead(done.parameters.weights) else None
 
 
 def beats_clusters(landscape: ViewLandscape, moments: ViewParameters, rng: np.random.Generator) -> bool:

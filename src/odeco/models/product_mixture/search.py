@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.families.tables import Families
-from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, search
+from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, is_any_dead, search
 from odeco.models.product_mixture.landscape import ProductLandscape
 from odeco.models.product_mixture.moments import product_start
 from odeco.models.product_mixture.policy import POLICY
@@ -180,16 +180,20 @@ def _shown(estimate: ProductStart | None) -> bool:
 def near_maximum(
     table: Table, estimate: ProductStart | None, max_iter: int, tol: float
 ) -> tuple[Start, ProductRefinement] | None:
-    """EM from the estimate where it gains no more than sampling errors explain: then this needs no rival. Else None."""
+    """EM from the estimate where it gains no more than sampling errors explain, and no component dies; elsewhere None.
+
+    Then this needs no rival.
+    """
     if estimate is None or not _shown(estimate):
         return None
     k = len(estimate.weights)
     limit = explained_gain(k - 1 + k * table.families.free_parameters(), table.data.weight)
-    if limit < 0:
+    if limit < 0 or is_any_dead(estimate.weights):
         return None
     start = Start(estimate.parameters(table.families, POLICY.start_floor)[0])
     done = refine_products(table.data, start.parameters, max_iter=max_iter, tol=tol, most_gain=limit)
-    return (start, done) if done.trace.best - done.trace.records[0].value <= limit else None
+    is_near = done.trace.best - done.trace.records[0].value <= limit and not is_any_dead(done.parameters.weights[0])
+    return (start, done) if is_near else None
 
 
 def find_start(
