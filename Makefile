@@ -31,7 +31,7 @@ TESTS ?= # all of them, or some: make pytest TESTS=tests/unit
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel release docs pictures figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant bench-choice bench-intervals clean
+.PHONY: help demo test check lint format types layers pytest mutants fuzz native sanitize wheel release docs pictures figures bench bench-quick bench-decomposition bench-topics bench-ica bench-gaussian-mixture bench-multiview bench-product-mixture bench-hmm bench-text bench-files bench-distributed bench-trust bench-instant bench-before bench-choice bench-intervals clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -144,6 +144,9 @@ bench-trust: $(VENV)/.installed-bench ## one fit against ten starts on real data
 
 bench-instant: $(VENV)/.installed-bench ## imports, first fits and small fits: the same (three minutes)
 	@$(PY) -m benchmarks instant
+
+bench-before: $(VENV)/.installed-bench ## default fits beside an older commit, which it installs: the same (ten minutes)
+	@$(PY) -m benchmarks before
 
 bench-choice: $(VENV)/.installed-bench ## chosen numbers of components, on drawn and real data: the same (an hour)
 	@$(PY) -m benchmarks choice

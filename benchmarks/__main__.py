@@ -35,6 +35,7 @@ NAMES = [
     "distributed",
     "trust",
     "instant",
+    "before",
     "choice",
     "intervals",
 ]

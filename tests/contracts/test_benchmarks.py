@@ -90,7 +90,7 @@ def numbers(value, place=()):
         yield place
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if provenance.stored(name)])
 def test_a_number_edited_in_a_result_file_is_noticed(name, tmp_path, monkeypatch):
     text = (provenance.RESULTS / f"{name}.json").read_text()
     monkeypatch.setattr(provenance, "RESULTS", tmp_path)

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from benchmarks import __main__ as main
-from benchmarks import curves, front_page, harness, overview, provenance, scaling, stages
+from benchmarks import before, curves, front_page, harness, overview, provenance, scaling, stages
 from benchmarks import errors as slopes
 from benchmarks.cases import CASES
 from benchmarks.provenance import Environment, Result, Section
@@ -68,6 +68,12 @@ def test_the_overview_counts_optima_and_compares_times_on_the_same_data_sets():
         "12x",
         "better by 0.049 (held-out log-likelihood)",
     ]
+
+
+def test_an_older_commit_is_compared_by_the_best_round_of_each_data_set():
+    runs = {"before": [[3.0, 9.0], [4.0, 2.0]], "now": [[1.0, 2.0], [5.0, 0.25]]}
+    text = before.docs_tables(result_of(signals=runs))
+    assert "| `ICA` | 5.00 s | 1.25 s | 4.00 | 3.00 s | 1.00 s |" in text
 
 
 def test_curves_are_drawn_and_tabled(tmp_path):
