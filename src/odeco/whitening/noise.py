@@ -74,19 +74,23 @@ def _difference(
 def _largest_eigenvalue(
     product: Callable[[NDArray[np.float32]], NDArray[np.float32]], start: NDArray[np.float32]
 ) -> float:
-    """The largest eigenvalue by Lanczos iterations from the image of `start`, orthogonalized in full."""
-    vector = product(start)
+    """The largest eigenvalue by Lanczos iterations from the image of `start`, orthogonalized in full.
+
+    Products are in single precision, all else is in double: where a few words leave a space of few dimensions, what is
+    left of a vector is rounding.
+    """
+    vector = product(start).astype(np.float64)
     norm = np.linalg.norm(vector)
-    basis = np.zeros((min(_LANCZOS_STEPS, start.size), start.size), dtype=np.float32)
+    basis = np.zeros((min(_LANCZOS_STEPS, start.size), start.size))
     images = np.zeros_like(basis)
     for step in range(len(basis)):
         if not norm > 0:  # the space is exhausted
             break
         basis[step] = vector / norm
-        images[step] = product(basis[step])
+        images[step] = product(basis[step].astype(np.float32))
         vector = images[step]
         for _ in range(2):
             vector = vector - (basis[: step + 1] @ vector) @ basis[: step + 1]
         norm = np.linalg.norm(vector)
-    projected = (basis @ images.T).astype(np.float64)
+    projected = basis @ images.T
     return float(np.linalg.eigvalsh((projected + projected.T) / 2)[-1])
