@@ -19,6 +19,8 @@ _MARGIN = 1.25
 _FEWEST_DOCUMENTS = 3
 # On the noise of real text 12 steps came within 2 % of the eigenvalue: far below what an estimate of noise is worth.
 _LANCZOS_STEPS = 12
+# Of the largest image, below which a vector is rounding: a hundred times that of single precision.
+_ROUNDING = 1e-5
 
 
 def pair_noise(batch: Batch, scale: Floats, directions: Floats, n_documents: int) -> float:
@@ -76,21 +78,21 @@ def _largest_eigenvalue(
 ) -> float:
     """The largest eigenvalue by Lanczos iterations from the image of `start`, orthogonalized in full.
 
-    Products are in single precision, all else is in double: where a few words leave a space of few dimensions, what is
-    left of a vector is rounding.
+    Products are in single precision, all else in double. Where a few words leave few dimensions, the space is soon
+    exhausted: what is left of a vector is rounding, which lies anywhere.
     """
     vector = product(start).astype(np.float64)
-    norm = np.linalg.norm(vector)
+    norm = largest = float(np.linalg.norm(vector))
     basis = np.zeros((min(_LANCZOS_STEPS, start.size), start.size))
     images = np.zeros_like(basis)
     for step in range(len(basis)):
-        if not norm > 0:  # the space is exhausted
+        if not norm > _ROUNDING * largest:
             break
         basis[step] = vector / norm
         images[step] = product(basis[step].astype(np.float32))
-        vector = images[step]
+        vector, largest = images[step], max(largest, float(np.linalg.norm(images[step])))
         for _ in range(2):
             vector = vector - (basis[: step + 1] @ vector) @ basis[: step + 1]
-        norm = np.linalg.norm(vector)
+        norm = float(np.linalg.norm(vector))
     projected = basis @ images.T
     return float(np.linalg.eigvalsh((projected + projected.T) / 2)[-1])
