@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from itertools import islice
-from threading import Lock, local
+from threading import Condition, Lock, local
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -102,24 +101,68 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 def sum_batches(batches: Iterable[Any], make: Callable[[], SomeSums]) -> SomeSums:
-    """Sums over all batches, a thread and sums of its own for each of as many at a time as there are threads.
+    """Sums over all batches, by as many threads as there are cores, with as many sums, merged in the end.
 
-    Merged in order: the same bit for bit for the same number of threads. BLAS uses one thread per batch.
+    Which batch goes to which sums does not depend on who is free: the same bit for bit for the same number of threads.
+    BLAS uses one thread per batch.
     """
     add_to = getattr(batches, "add_to", None)
     if add_to is not None:  # the rows are elsewhere, and so are the threads
         added: SomeSums = add_to(make())
         return added
-    iterator = iter(batches)
-    parts: list[SomeSums] = []
+    dealt = _Dealt(batches, make)
     with single_threaded_blas():
-        while group := list(islice(iterator, thread_count())):
-            parts += [make() for _ in range(len(group) - len(parts))]
-            map_parts(lambda t, g=group, p=parts: p[t].update(g[t]), len(group))  # type: ignore[misc]
-    total = parts[0] if parts else make()
-    for other in parts[1:]:
+        map_parts(dealt.work, thread_count())
+    total, *others = dealt.parts or [make()]
+    for other in others:
         total.merge(other)
     return total
+
+
+class _Dealt(Generic[SomeSums]):
+    """Batches that are dealt out in turn to as many sums as there are threads; whoever is free takes the next one.
+
+    No more batches are held than there are threads. A thread waits only where the one before it in the same sums has
+    not been added yet.
+    """
+
+    def __init__(self, batches: Iterable[Any], make: Callable[[], SomeSums]) -> None:
+        self.parts: list[SomeSums] = []
+        self._make, self._n_parts = make, thread_count()
+        self._batches = enumerate(batches)
+        self._reading, self._turn = Lock(), Condition()
+        self._n_added: list[int] = []
+        self._failed = False
+
+    def work(self, _: int) -> None:
+        """Take batches until none is left."""
+        try:
+            while (taken := self._next()) is not None:
+                self._add(*taken)
+        except BaseException:
+            with self._turn:
+                self._failed = True
+                self._turn.notify_all()
+            raise
+
+    def _next(self) -> tuple[int, Any] | None:
+        with self._reading:
+            taken = None if self._failed else next(self._batches, None)
+            if taken is not None and len(self.parts) < self._n_parts:
+                self.parts.append(self._make())
+                self._n_added.append(0)
+        return taken
+
+    def _add(self, place: int, batch: Any) -> None:
+        before, part = divmod(place, self._n_parts)
+        with self._turn:
+            self._turn.wait_for(lambda: self._failed or self._n_added[part] == before)
+        if self._failed:
+            return
+        self.parts[part].update(batch)
+        with self._turn:
+            self._n_added[part] += 1
+            self._turn.notify_all()
 
 
 def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:

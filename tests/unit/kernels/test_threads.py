@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Timer
 
@@ -9,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from odeco.kernels import threads
-from odeco.kernels.threads import _blas_limit, map_parts, single_threaded_blas
+from odeco.kernels.threads import _blas_limit, map_parts, single_threaded_blas, sum_batches
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2", "3"])
@@ -39,6 +41,59 @@ def test_who_asks_for_parts_does_them_where_nobody_else_is_free(monkeypatch):
         assert not held.done()
     finally:
         busy.set()
+
+
+class Listed:
+    """Sums that remember what was added, and in which order; some batches take longer than others."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def update(self, batch: int) -> None:
+        if batch < 0:
+            raise ValueError("a negative batch")
+        time.sleep(random.Random(batch).choice([0.0, 0.002]))
+        self.seen.append(batch)
+
+    def merge(self, other: Listed) -> None:
+        self.seen += other.seen
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_batches", [0, 1, 2, 17])
+def test_batches_go_to_the_same_sums_in_the_same_order_whoever_is_free(monkeypatch, n_threads, n_batches):
+    monkeypatch.setenv("ODECO_NUM_THREADS", str(n_threads))
+    in_turn = [batch for part in range(n_threads) for batch in range(part, n_batches, n_threads)]
+    assert sum_batches(iter(range(n_batches)), Listed).seen == in_turn
+
+
+def test_no_more_batches_are_read_ahead_than_there_are_threads(monkeypatch):
+    monkeypatch.setenv("ODECO_NUM_THREADS", "2")
+    added = Listed()
+    most = 0
+
+    def read():
+        nonlocal most
+        for batch in range(20):
+            most = max(most, batch - len(added.seen))
+            yield batch
+
+    sum_batches(read(), lambda: added)  # both threads add to the same sums, which are counted
+    assert most <= 2
+
+
+def test_an_error_in_a_batch_ends_the_sums_for_all_threads(monkeypatch):
+    monkeypatch.setenv("ODECO_NUM_THREADS", "2")
+    left = iter([0, 1, -1, *range(1000)])
+    with pytest.raises(ValueError, match="negative"):
+        sum_batches(left, Listed)
+    assert len(list(left)) > 900
+
+
+def test_an_error_while_batches_are_read_reaches_the_caller(monkeypatch):
+    monkeypatch.setenv("ODECO_NUM_THREADS", "2")
+    with pytest.raises(ZeroDivisionError):
+        sum_batches((1 // (3 - batch) for batch in range(9)), Listed)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
