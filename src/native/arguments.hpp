@@ -19,6 +19,8 @@ template <class T, int N> using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig
 template <class T> using Vector = Array<T, 1>;
 template <class T> using Matrix = Array<T, 2>;
 template <class T> using Cube = Array<T, 3>;
+// Rows that are whole, with any distance between them: some columns of a wider array, say.
+template <class T> using Lines = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
 // A function of Python without the interpreter lock. Arrays are never converted: a copy would swallow what is written.
 template <class T> struct IsArray {
@@ -56,6 +58,11 @@ template <class Array> Index extent(const Array& array, int axis = 0) { return I
 
 template <class T> Span<T> span(const Vector<T>& array) { return {array.data(), extent(array)}; }
 template <class T> Rows<T> rows(const Matrix<T>& array) { return {array.data(), extent(array), extent(array, 1)}; }
+
+template <class T> Rows<T> lines(const char* name, const Lines<T>& array) {
+    require(extent(array) == 0 || extent(array, 1) < 2 || array.stride(1) == 1, (std::string(name) + " must have whole rows.").c_str());
+    return {array.data(), extent(array), Index(array.stride(0))};
+}
 
 template <class T> T* exactly(const char* name, const Vector<T>& array, Index size) {
     require_size(name, extent(array), size);

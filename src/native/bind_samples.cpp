@@ -1,5 +1,7 @@
 // Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`,
-// `cumulants.cpp`, and plane rotations.
+// `columns.cpp`, `cubes.cpp`, `cumulants.cpp`, and plane rotations.
+#include <nanobind/stl/vector.h>
+
 #include "arguments.hpp"
 #include "dispatch.hpp"
 
@@ -35,18 +37,56 @@ void normalize(const Matrix<Real>& joint, const Vector<Real>& highest, const Vec
 }
 
 template <class Real>
+PosteriorSums<Real> posterior_arrays(Index k, Index p, Index n, const Matrix<double>& sums, const Vector<double>& totals,
+                                     const Matrix<Real>& highest, const Matrix<Real>& norms) {
+    const Index groups = extent(highest);
+    require(groups > 0 ? k % groups == 0 && k > 0 : k == 0, "every mixture must have as many components, one or more.");
+    return {exactly("sums", sums, k, p).data, exactly("totals", totals, k), exactly("highest", highest, groups, n).data,
+            exactly("norms", norms, groups, n).data};
+}
+
+template <class Real>
 void posterior_sums(const Matrix<const Real>& features, Index start, Index stop, const Doubles& weights,
                     const Matrix<const Real>& coefficients, const Vector<const Real>& offsets, const Matrix<double>& sums,
                     const Vector<double>& totals, const Matrix<Real>& highest, const Matrix<Real>& norms) {
     const Index p = extent(features), n = extent(features, 1), k = extent(coefficients), groups = extent(highest);
     const Range range = range_of(start, stop, n);
-    require(groups > 0 ? k % groups == 0 && k > 0 : k == 0, "every mixture must have as many components, one or more.");
     if (extent(weights) > 0) exactly("weights", weights, n);
-    const PosteriorSums<Real> out{exactly("sums", sums, k, p).data, exactly("totals", totals, k),
-                                  exactly("highest", highest, groups, stop - start).data,
-                                  exactly("norms", norms, groups, stop - start).data};
+    const PosteriorSums<Real> out = posterior_arrays(k, p, stop - start, sums, totals, highest, norms);
     posteriors<Real>().posterior_sums(
         rows(features), range, span(weights),
+        {exactly("coefficients", coefficients, k, p), exactly("offsets", offsets, k), groups}, out);
+}
+
+// Blocks of the same samples with an origin each, which may be empty; features are those of one block after the other.
+template <class From>
+std::vector<RowBlock<From>> row_blocks(const std::vector<Lines<const From>>& blocks,
+                                       const std::vector<Vector<const From>>& origins, const std::vector<bool>& squares) {
+    require(!blocks.empty() && origins.size() == blocks.size() && squares.size() == blocks.size(),
+            "every block needs an origin, and a word on squares.");
+    std::vector<RowBlock<From>> found;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        require_size("blocks", extent(blocks[b]), extent(blocks[0]));
+        const Index d = extent(blocks[b], 1);
+        if (extent(origins[b]) > 0) exactly("origins", origins[b], d);
+        found.push_back({lines("blocks", blocks[b]), d, extent(origins[b]) > 0 ? origins[b].data() : nullptr, squares[b]});
+    }
+    return found;
+}
+
+template <class From>
+void posterior_sums_of_rows(const std::vector<Lines<const From>>& blocks, const std::vector<Vector<const From>>& origins,
+                    const std::vector<bool>& squares, const Doubles& weights, const Table& coefficients,
+                    const Doubles& offsets, const Matrix<double>& sums, const Vector<double>& totals,
+                    const Matrix<double>& highest, const Matrix<double>& norms) {
+    const std::vector<RowBlock<From>> made = row_blocks<From>(blocks, origins, squares);
+    const Index n = extent(blocks[0]), k = extent(coefficients), groups = extent(highest);
+    Index p = 0;
+    for (const RowBlock<From>& block : made) p += block.d * (1 + block.squares);
+    if (extent(weights) > 0) exactly("weights", weights, n);
+    const PosteriorSums<double> out = posterior_arrays(k, p, n, sums, totals, highest, norms);
+    row_posteriors<From>().posterior_sums_of_rows(
+        {made.data(), Index(made.size())}, {0, n}, span(weights),
         {exactly("coefficients", coefficients, k, p), exactly("offsets", offsets, k), groups}, out);
 }
 
@@ -84,6 +124,36 @@ void add_score_products(const Matrix<const Real>& samples, Index start, Index st
                                       exactly("out", out, k + 1, 2 * k + 1));
 }
 
+template <class From, class Real>
+void centred_columns(const Lines<const From>& values, Index start, Index stop, const Vector<const From>& origin,
+                     const Matrix<Real>& out) {
+    const Index d = extent(values, 1);
+    const Range range = range_of(start, stop, extent(values));
+    if (extent(origin) > 0) exactly("origin", origin, d);
+    columns<From, Real>().centred_columns(lines("rows", values), d, range, extent(origin) > 0 ? origin.data() : nullptr,
+                                          exactly("out", out, d, stop - start));
+}
+
+template <class Real>
+void add_cubes(const Lines<const Real>& first, const Lines<const Real>& second, const Lines<const Real>& third,
+               const Doubles& weights, const Cube<double>& sums) {
+    const Index n = extent(first), k1 = extent(sums), k2 = extent(sums, 1), k3 = extent(sums, 2);
+    const auto block = [&](const char* name, const Lines<const Real>& samples, Index k) {
+        require_size(name, extent(samples), n);
+        require_at_least(name, extent(samples, 1), k);
+        return lines(name, samples);
+    };
+    const CubeSamples<Real> of{block("first", first, k1), block("second", second, k2), block("third", third, k3),
+                               {k1, k2, k3}, span(weights)};
+    if (extent(weights) > 0) exactly("weights", weights, n);
+    if (n == 0 || k1 == 0 || k2 == 0 || k3 == 0) return;
+    require(of.first.data != of.second.data || (k1 == k2 && of.first.width == of.second.width),
+            "the first two blocks begin together but differ.");
+    require(of.second.data != of.third.data || (k2 == k3 && of.second.width == of.third.width),
+            "the last two blocks begin together but differ.");
+    cubes<Real>().add_cubes(of, sums.data());
+}
+
 template <class Real>
 void add_fourth(const Matrix<const Real>& samples, Index start, Index stop, const Doubles& weights,
                 const Matrix<double>& second, const Matrix<double>& fourth) {
@@ -108,8 +178,11 @@ double jacobi_sweep(const Cube<double>& stack, const Matrix<double>& frame) {
 template <class Real> void bind(nb::module_& module) {
     define(module, "normalize", normalize<Real>);
     define(module, "posterior_sums", posterior_sums<Real>);
+    define(module, "posterior_sums_of_rows", posterior_sums_of_rows<Real>);
     define(module, "add_counts", add_counts<Real>);
     define(module, "add_score_products", add_score_products<Real>);
+    define(module, "centred_columns", centred_columns<Real, Real>);
+    define(module, "add_cubes", add_cubes<Real>);
     define(module, "add_fourth", add_fourth<Real>);
 }
 
@@ -118,6 +191,7 @@ template <class Real> void bind(nb::module_& module) {
 void bind_samples(nb::module_& module) {
     bind<float>(module);
     bind<double>(module);
+    define(module, "centred_columns", centred_columns<double, float>);
     define(module, "diagonal_rows", diagonal_rows);
     define(module, "diagonal_sums", diagonal_sums);
     define(module, "smoothing_splines", smoothing_splines);

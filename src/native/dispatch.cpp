@@ -69,8 +69,15 @@ template <> const MixtureKernels<float>& mixture() { return ODECO_CHOOSE(mixture
 template <> const MixtureKernels<double>& mixture() { return ODECO_CHOOSE(mixture64); }
 template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(posteriors32); }
 template <> const PosteriorKernels<double>& posteriors() { return ODECO_CHOOSE(posteriors64); }
+template <> const RowPosteriorKernels<float>& row_posteriors() { return ODECO_CHOOSE(row_posteriors32); }
+template <> const RowPosteriorKernels<double>& row_posteriors() { return ODECO_CHOOSE(row_posteriors64); }
 template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
+template <> const ColumnKernels<float, float>& columns() { return ODECO_CHOOSE(columns32); }
+template <> const ColumnKernels<double, float>& columns() { return ODECO_CHOOSE(columns64to32); }
+template <> const ColumnKernels<double, double>& columns() { return ODECO_CHOOSE(columns64); }
+template <> const CubeKernels<float>& cubes() { return ODECO_CHOOSE(cubes32); }
+template <> const CubeKernels<double>& cubes() { return ODECO_CHOOSE(cubes64); }
 template <> const CumulantKernels<float>& cumulants() { return ODECO_CHOOSE(cumulants32); }
 template <> const CumulantKernels<double>& cumulants() { return ODECO_CHOOSE(cumulants64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }

@@ -10,7 +10,10 @@ template <class Real> const DocumentKernels<Real>& documents();
 template <class Real> const Cvb0Kernels<Real>& cvb0(Index width);  // of the rows of topics
 template <class Real> const MixtureKernels<Real>& mixture();
 template <class Real> const PosteriorKernels<Real>& posteriors();
+template <class From> const RowPosteriorKernels<From>& row_posteriors();
 template <class Real> const ScoreKernels<Real>& scores();
+template <class From, class Real> const ColumnKernels<From, Real>& columns();
+template <class Real> const CubeKernels<Real>& cubes();
 template <class Real> const CumulantKernels<Real>& cumulants();
 const ScoringKernels& scoring();
 const ChainKernels& chains();

@@ -168,6 +168,20 @@ template <class Real> struct PosteriorKernels {
                            const PosteriorSums<Real>&);
 };
 
+// Columns of samples, about an origin where there is one; their squares are features after them, where that is said.
+template <class From> struct RowBlock {
+    Rows<const From> rows;
+    Index d;
+    const From* origin;
+    bool squares;
+};
+
+// The same for features that are made of rows while these are in cache.
+template <class From> struct RowPosteriorKernels {
+    void (*posterior_sums_of_rows)(Span<const RowBlock<From>> blocks, Range, Span<const double> weights,
+                           const LinearMixtures<double>&, const PosteriorSums<double>&);
+};
+
 // Columns of a table by family: values of Bernoulli columns, indicators, counts, numbers, squares, masks.
 struct TableColumns {
     Index n_bernoulli, n_poisson, n_gaussian;
@@ -215,6 +229,21 @@ template <class Real> struct ScoredSamples {
 template <class Real> struct ScoreKernels {
     void (*add_counts)(const ScoredSamples<Real>&, Range, Grid, double* counts);
     void (*add_score_products)(const ScoredSamples<Real>&, Range, Grid, const float* tables, Rows<double> out);
+};
+
+template <class From, class Real> struct ColumnKernels {
+    void (*centred_columns)(Rows<const From> rows, Index d, Range, const From* origin, Rows<Real> out);
+};
+
+// Three blocks of the same samples, of which so many columns count; two that are neighbours may be the same one.
+template <class Real> struct CubeSamples {
+    Rows<const Real> first, second, third;
+    Index k[3];
+    Span<const double> weights;  // (n,), or empty
+};
+
+template <class Real> struct CubeKernels {
+    void (*add_cubes)(const CubeSamples<Real>&, double* sums);
 };
 
 template <class Real> struct CumulantKernels {
@@ -272,9 +301,16 @@ struct FrameKernels {
     extern const MixtureKernels<double> mixture64;                                                                       \
     extern const PosteriorKernels<float> posteriors32;                                                                   \
     extern const PosteriorKernels<double> posteriors64;                                                                  \
+    extern const RowPosteriorKernels<float> row_posteriors32;                                                            \
+    extern const RowPosteriorKernels<double> row_posteriors64;                                                           \
     extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
+    extern const ColumnKernels<float, float> columns32;                                                                  \
+    extern const ColumnKernels<double, float> columns64to32;                                                             \
+    extern const ColumnKernels<double, double> columns64;                                                                \
+    extern const CubeKernels<float> cubes32;                                                                             \
+    extern const CubeKernels<double> cubes64;                                                                            \
     extern const CumulantKernels<float> cumulants32;                                                                     \
     extern const CumulantKernels<double> cumulants64;                                                                    \
     extern const SplineKernels splines;                                                                                  \

@@ -4,6 +4,7 @@
 // cache: log densities (a matrix product), responsibilities, and sums of features by responsibilities (another one).
 #include "exponential.hpp"
 #include "kernels.hpp"
+#include "transpose.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
@@ -108,11 +109,13 @@ template <class Real> ODECO_INLINE double total_share(const Block<Real>& block, 
     return total<Real>(sum);
 }
 
-template <class Real>
-void add_block(const Block<Real>& block, Index offset, Index n, Span<const double> weights,
-               const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out) {
+// `fetch(i)` asks for memory of the next block, while registers i and i + 1 of this one are handled: it comes in time.
+template <class Real, class Fetch>
+ODECO_INLINE void add_block(const Block<Real>& block, Index offset, Index n, Span<const double> weights,
+                            const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out, Fetch fetch) {
     const Index k = mixtures.coefficients.n, p = mixtures.coefficients.width, each = k / mixtures.n_mixtures;
     for (Index i = 0; i < block.shape.count; i += 2) {
+        fetch(i);
         in_pieces<COMPONENTS>(0, k, [&](auto size, Index j) __attribute__((always_inline)) {
             log_densities<size.value>(mixtures, block, j, i);
         });
@@ -129,19 +132,68 @@ void add_block(const Block<Real>& block, Index offset, Index n, Span<const doubl
     for (Index j = 0; j < k; ++j) out.totals[j] += total_share(block, j);
 }
 
+// Samples of a block: so many that features and responsibilities stay in cache; an even number of registers.
+template <class Real> ODECO_INLINE Index block_size(Index n, Index k, Index p) {
+    constexpr Index PAIR = 2 * WIDTH<Real>;
+    const Index fitting = BLOCK_BYTES / Index(sizeof(Real)) / (k + p);
+    return (smaller(larger<Index>(fitting, 256), n) + PAIR - 1) / PAIR * PAIR;
+}
+
 template <class Real>
 void posterior_sums(Rows<const Real> features, Range range, Span<const double> weights,
                     const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out) {
     constexpr Index PAIR = 2 * WIDTH<Real>;
     const Index n = range.stop - range.start, k = mixtures.coefficients.n;
     if (n == 0 || k == 0) return;
-    const Index fitting = BLOCK_BYTES / Index(sizeof(Real)) / (k + features.n);
-    const Index size = smaller(larger<Index>(fitting, 256), n), stride = (size + PAIR - 1) / PAIR * PAIR;
-    Scratch<Real> shares(k * (stride + PAIR));  // rows a whole page apart would share their places in the cache
-    for (Index offset = 0; offset < n; offset += stride) {
-        const Index there = smaller(stride, n - offset);
-        add_block<Real>({features, range.start + offset, RowShape<Real>(there), shares, stride + PAIR}, offset, n, weights,
-                        mixtures, out);
+    const Index size = block_size<Real>(n, k, features.n), stride = size + PAIR;
+    Scratch<Real> shares(k * stride);  // rows a whole page apart would share their places in the cache
+    for (Index offset = 0; offset < n; offset += size) {
+        const Block<Real> block{features, range.start + offset, RowShape<Real>(smaller(size, n - offset)), shares, stride};
+        const bool more = offset + 2 * size <= n;
+        add_block<Real>(block, offset, n, weights, mixtures, out, [&](Index i) __attribute__((always_inline)) {
+            for (Index q = 0; more && q < features.n; ++q) {
+                __builtin_prefetch(block.at(q, i) + size, 0, 2);
+                __builtin_prefetch(block.at(q, i + 1) + size, 0, 2);
+            }
+        });
+    }
+}
+
+// The columns of some rows of all blocks, with squares where they are asked for, a feature in each row of `columns`.
+template <class From, class Real>
+ODECO_INLINE void fill_columns(Span<const RowBlock<From>> blocks, Index start, Index stop, Rows<Real> columns) {
+    Index first = 0;
+    for (Index b = 0; b < blocks.size; ++b) {
+        const RowBlock<From>& block = blocks[b];
+        each_column<Real>(block.rows, block.d, start, stop, block.origin,
+                          [&](Index j, Index i, Vec<Real> value) __attribute__((always_inline)) {
+                              store(columns[first + j] + i, value);
+                              if (block.squares) store(columns[first + block.d + j] + i, value * value);
+                          });
+        first += block.d * (1 + block.squares);
+    }
+}
+
+template <class From, class Real>
+void posterior_sums_of_rows(Span<const RowBlock<From>> blocks, Range range, Span<const double> weights,
+                    const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out) {
+    constexpr Index PAIR = 2 * WIDTH<Real>, LINE = 64 / Index(sizeof(From));
+    const Index n = range.stop - range.start, k = mixtures.coefficients.n, p = mixtures.coefficients.width;
+    if (n == 0 || k == 0) return;
+    const Index size = block_size<Real>(n, k, p), stride = size + PAIR;
+    Scratch<Real> shares(k * stride), columns(p * stride);
+    for (Index offset = 0; offset < n; offset += size) {
+        const Index start = range.start + offset, there = smaller(size, n - offset), left = n - offset - there;
+        fill_columns<From, Real>(blocks, start, start + there, {columns, p, stride});
+        const Block<Real> block{{columns, p, stride}, 0, RowShape<Real>(there), shares, stride};
+        const Span<const double> mine{weights.data + (weights.size > 0 ? start : 0), weights.size};
+        add_block<Real>(block, offset, n, mine, mixtures, out, [&](Index i) __attribute__((always_inline)) {
+            const Index low = i * WIDTH<Real>, high = smaller(low + PAIR, left);
+            for (Index b = 0; b < blocks.size; ++b)
+                for (Index r = low; r < high; ++r)
+                    for (Index j = 0; j < blocks[b].d; j += LINE)
+                        __builtin_prefetch(blocks[b].rows[start + size + r] + j, 0, 2);
+        });
     }
 }
 
@@ -149,5 +201,7 @@ void posterior_sums(Rows<const Real> features, Range range, Span<const double> w
 
 const PosteriorKernels<float> posteriors32{posterior_sums<float>};
 const PosteriorKernels<double> posteriors64{posterior_sums<double>};
+const RowPosteriorKernels<float> row_posteriors32{posterior_sums_of_rows<float, double>};
+const RowPosteriorKernels<double> row_posteriors64{posterior_sums_of_rows<double, double>};
 
 }  // namespace odeco::ODECO_ISA

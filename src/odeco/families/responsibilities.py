@@ -6,11 +6,14 @@ with numpy 2.4 ms, with scipy's `softmax` and `logsumexp` 8.7 ms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from odeco.kernels.columns import whole_rows
 
 Floats = NDArray[np.float64]
 Real = TypeVar("Real", bound=np.floating[Any])
@@ -79,4 +82,45 @@ def expected_features(
     highest, norms = np.empty((2, n_mixtures, stop - start), dtype=features.dtype)
     given = np.empty(0) if weights is None else weights
     posterior_sums(features, start, stop, given, coefficients, offsets, sums, totals, highest, norms)
+    return Expected(sums, totals, highest + np.log(norms))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBlock:
+    """Columns of samples as densities see them.
+
+    Attributes
+    ----------
+    rows : (n, d)
+    origin : (d,), or None
+        What the values are taken about.
+    squares : bool
+        Whether squares of the values are features, too, after the values.
+    """
+
+    rows: NDArray[np.floating[Any]] = field(repr=False)
+    origin: Floats | None = field(default=None, repr=False)
+    squares: bool = False
+
+
+def expected_of_rows(
+    blocks: Sequence[DenseBlock],
+    coefficients: Floats,
+    offsets: Floats,
+    weights: Floats | None = None,
+    *,
+    n_mixtures: int = 1,
+) -> Expected:
+    """The same for features of rows, which are made while the rows are in cache: those of one block after the other."""
+    from odeco.kernels.mixtures import posterior_sums_of_rows
+
+    (k, p), n = coefficients.shape, len(blocks[0].rows)
+    dtype: Any = np.result_type(*(block.rows.dtype for block in blocks))
+    rows = [whole_rows(block.rows.astype(dtype, copy=False)) for block in blocks]
+    origins = [np.empty(0, dtype) if block.origin is None else block.origin.astype(dtype) for block in blocks]
+    sums, totals = np.zeros((k, p)), np.zeros(k)
+    highest, norms = np.empty((2, n_mixtures, n))
+    given = np.empty(0) if weights is None else weights
+    squares = [block.squares for block in blocks]
+    posterior_sums_of_rows(rows, origins, squares, given, coefficients, offsets, sums, totals, highest, norms)
     return Expected(sums, totals, highest + np.log(norms))

@@ -287,6 +287,25 @@ def posterior_sums(
     log-likelihoods. `weights` (n,) may be empty, for ones.
     """
 
+def posterior_sums_of_rows(
+    blocks: list[Floats],
+    origins: list[Floats],
+    squares: list[bool],
+    weights: Doubles,
+    coefficients: Doubles,
+    offsets: Doubles,
+    sums: Doubles,
+    totals: Doubles,
+    highest: Doubles,
+    norms: Doubles,
+    /,
+) -> None:
+    """`posterior_sums` of samples whose features are made here: columns of blocks (n, d_b) less their origins (d_b,).
+
+    Blocks are all of single or all of double numbers, their rows whole, any distance apart; an origin may be empty.
+    Features are those of one block after the other, in each the values, then their squares where `squares` says so.
+    """
+
 def climb_tables(
     features: Doubles, weights: Doubles, overall: Doubles, total: float, prior: float, n_bernoulli: int, n_poisson: int,
     n_gaussian: int, blocks: Int64s, mask_of: Int32s, k: int, max_iter: int, tol: float, accelerate: bool,
@@ -318,6 +337,20 @@ def add_score_products(
     """Add sums (k + 1, 2 k + 1) over samples of scores and ones times outputs, scores and ones.
 
     Scores are piecewise linear functions of the outputs, constant beyond the grid; `tables` is (k, 2 n_cells).
+    """
+
+def centred_columns(rows: Floats, start: int, stop: int, origin: Floats, out: Floats, /) -> None:
+    """The rows start to stop of (n, d), less the origin (d,), which may be empty, as columns: `out` (d, stop - start).
+
+    Rows are whole, with any distance between them; those of double numbers may become columns of single ones.
+    """
+
+def add_cubes(first: Floats, second: Floats, third: Floats, weights: Doubles, sums: Doubles, /) -> None:
+    """Add sums of products of three coordinates, one of each block (n, k_t) of samples, to `sums` (k_1, k_2, k_3).
+
+    Blocks may be wider, their rows any distance apart. Of blocks that are the same array every pair is there once:
+    where the first two are, entries with a <= b are filled, where the last two are those with b <= c; others may hold
+    anything. `weights` (n,) may be empty, for ones.
     """
 
 def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from itertools import pairwise
 from threading import Condition, Lock, local
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -163,6 +164,13 @@ class _Dealt(Generic[SomeSums]):
         with self._turn:
             self._n_added[part] += 1
             self._turn.notify_all()
+
+
+def even_runs(n: int) -> list[range]:
+    """``range(n)`` in runs of about equal length, one for each thread."""
+    n_runs = max(1, min(thread_count(), n))
+    edges = [n * part // n_runs for part in range(n_runs + 1)]
+    return [range(low, high) for low, high in pairwise(edges)]
 
 
 def balanced_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:

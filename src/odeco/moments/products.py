@@ -124,6 +124,7 @@ class TableMoments(Moments):
 
     _sums: ClassVar[tuple[str, ...]] = ("n", "weight", "first", "observed")
     _on: ClassVar[tuple[str, ...]] = ("features",)
+    _by_threads: ClassVar[bool] = True
 
     def __init__(self, features: FeatureMap, basis: NDArray[np.floating] | None = None) -> None:
         super().__init__(features.n_columns, basis)
@@ -283,9 +284,7 @@ class ProductTriples(TableMoments):
         z = tall_product(encoded, np.asarray(self.basis, dtype=np.float64))
         weighted = z * weights[:, None]
         self.projected += weighted.sum(axis=0)
-        for start in range(0, len(z), ROWS_PER_BLOCK):
-            part = slice(start, start + ROWS_PER_BLOCK)
-            add_cubes(self.cubes, np.ascontiguousarray(z[part].T), weights[part])
+        add_cubes(self.cubes, z, weights)
         self.cross += tall_inner(encoded, weighted)
         if self.features.onehot.all():  # indicators are their own squares
             self.second += weights @ encoded
@@ -308,7 +307,7 @@ class ProductTriples(TableMoments):
         U = np.asarray(self.basis, dtype=np.float64)
         repeated = pair_terms(U, self.squares)
         own = np.zeros_like(repeated)
-        add_cubes(own, np.ascontiguousarray(U.T), self.third)
+        add_cubes(own, U, self.third)
         return np.asarray((fill_symmetric(self.cubes) - symmetrized(repeated) + 2 * fill_symmetric(own)) / self.weight)
 
 
@@ -338,7 +337,5 @@ def repeated_terms(features: FeatureMap, basis: Floats, weights: Floats, means: 
     for weight, mean in zip(weights, means, strict=True):
         parts = features.column_sums(basis * mean[:, None])
         pairs += weight * (parts.T @ parts)[:, :, None] * parts.sum(axis=0)
-        for start in range(0, len(parts), ROWS_PER_BLOCK):
-            part = np.ascontiguousarray(parts[start : start + ROWS_PER_BLOCK].T)
-            add_cubes(own, part, np.full(part.shape[1], weight))
+        add_cubes(own, parts, np.full(len(parts), weight))
     return np.asarray(symmetrized(pairs) - 2 * fill_symmetric(own))

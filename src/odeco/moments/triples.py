@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from odeco.kernels.alignment import in_lines, whole_lines
 from odeco.moments.base import Moments, PackedSums
-from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, cube_buffer, fill_symmetric, mixed_cubes, transposed
+from odeco.moments.cubes import ROWS_PER_BLOCK, add_cubes, fill_symmetric, mixed_cubes
 from odeco.moments.scatter import CsrParts, ScatterSum
 from odeco.moments.words import as_basis, column_sums, require_documents, tuple_weights
 from odeco.sources import Batch
@@ -36,7 +36,7 @@ class WordTriples(Moments):
 
         y (x) y (x) y - sum_i c_i (w_i (x) w_i (x) y + two permutations) + 2 sum_i c_i w_i (x) w_i (x) w_i.
 
-    The cubes of all y are one GEMM per block of documents. The other two terms need only ``Z = C^T (weights * Y)`` and
+    The cubes of all y are one compiled loop. The other two terms need only ``Z = C^T (weights * Y)`` and
     the weighted sum of the counts, of size d x k and d, and become one product when the tensor is read: nothing of
     size n x k^2 or d x k^2 is ever formed.
 
@@ -158,15 +158,13 @@ def _add_rows(
 
     k, most_rows = len(sums.first), min(ROWS_PER_BLOCK, stop - start)
     block = np.empty((most_rows, basis.shape[1]), dtype=basis.dtype)
-    turned, scaled = np.empty((2, most_rows * k), dtype=basis.dtype)
-    buffer = cube_buffer(k, most_rows, basis.dtype)
+    scaled = np.empty((most_rows, k), dtype=basis.dtype)
     for begin in range(start, stop, ROWS_PER_BLOCK):
         end = min(begin + ROWS_PER_BLOCK, stop)
         project_rows(parts.indptr, parts.columns, parts.values, basis, begin, end, block[: end - begin])
         scatter_rows(parts.indptr, parts.columns, parts.values, weights[2], block[: end - begin], begin, end, mixed)
         projected = block[: end - begin, :k]
-        columns = transposed(projected, turned)
-        sums.first += columns @ weights[0, begin:end]
-        weighted = np.multiply(columns, weights[1, begin:end], out=scaled[: columns.size].reshape(columns.shape))
-        sums.pairs += weighted @ projected
-        add_cubes(sums.cubes, columns, weights[2, begin:end], buffer)
+        sums.first += weights[0, begin:end] @ projected
+        weighted = np.multiply(projected, weights[1, begin:end, None], out=scaled[: end - begin])
+        sums.pairs += weighted.T @ projected
+        add_cubes(sums.cubes, projected, weights[2, begin:end])

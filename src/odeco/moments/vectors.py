@@ -211,7 +211,7 @@ class VectorMoments(DenseMoments):
         self._gram[1:, 1:] += z.T @ weighted
         self._radial += squares @ weighted
         if self.dimension:
-            add_cubes(self._cubes, np.ascontiguousarray(z.T), ones)
+            add_cubes(self._cubes, z, weights)
 
     def _merge(self, other: Self) -> None:
         if (self._cross is None) != (other._cross is None):

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from odeco.kernels.cubes import add_cubes as add_triples
 from odeco.moments.base import Additive
+from odeco.moments.cubes import as_weights
 from odeco.sources.views import Block, ViewBatch, as_view_batch
 
 Floats = NDArray[np.float64]
 PAIRS = ((0, 1), (0, 2), (1, 2))
-
-# Numbers in a temporary of products y_1 y_2, one row per sample: 16 MB, in the cache of no machine but quick to make.
-_PRODUCTS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,11 +281,7 @@ class ViewMoments(ViewPairs):
         self._pairs[0] += weighted.T @ y2
         self._pairs[1] += weighted.T @ y3
         self._pairs[2] += _weighed(y2, weights).T @ y3
-        step = max(1, _PRODUCTS // max(y1.shape[1] * y2.shape[1], 1))
-        for start in range(0, len(y1), step):
-            rows = slice(start, start + step)
-            products = weighted[rows, :, None] * y2[rows, None, :]
-            self._triples += products.reshape(len(products), y1.shape[1] * y2.shape[1]).T @ y3[rows]
+        add_triples(y1, y2, y3, as_weights(weights), self._triples.reshape(self.basis.ranks()))
 
     def read(self) -> ThreeViews:
         """All moments, about the means."""

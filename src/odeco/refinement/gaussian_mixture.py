@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
 from odeco.families.responsibilities import expected_features, normalize
-from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.kernels.columns import centred_columns
+from odeco.kernels.threads import even_runs, map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.dense import DenseBatch
@@ -141,10 +142,7 @@ class Points:
             np.empty(shape, self.dtype) if self.kept is None else self.kept.room(kind, shape, first, self.dtype)
         ).T
         y = features[:, :p]
-        if self.origin is None:
-            y[:] = rows
-        else:  # in the precision of the rows: few digits of a large offset are lost
-            np.subtract(rows, self.origin.astype(rows.dtype), out=y, casting="same_kind")
+        centred_columns(rows, y.T, self.origin)
         features[:, -1] = 1.0
         if kind == "diag":
             np.multiply(y, y, out=features[:, p : 2 * p])
@@ -246,10 +244,9 @@ def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> l
 
 def _in_runs(function: Callable[[int], Result], n: int) -> list[Result]:
     """``[function(0), ..., function(n - 1)]``, one run of consecutive numbers in each thread."""
-    n_runs = min(thread_count(), n)
-    edges = np.linspace(0, n, n_runs + 1).astype(int)
-    runs = map_parts(lambda r: [function(i) for i in range(edges[r], edges[r + 1])], n_runs)
-    return [result for run in runs for result in run]
+    runs = even_runs(n)
+    found = map_parts(lambda r: [function(i) for i in runs[r]], len(runs))
+    return [result for run in found for result in run]
 
 
 def log_joint(points: Points, parameters: GaussianParameters) -> Floats:

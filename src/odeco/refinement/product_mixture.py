@@ -6,19 +6,18 @@ each group of k. All starts share the two matrix products of a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.families.responsibilities import normalize
+from odeco.families.responsibilities import DenseBlock, expected_of_rows
 from odeco.families.simplex import proportions
 from odeco.families.tables import Families
-from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
+from odeco.kernels.threads import even_runs, map_parts
 from odeco.moments.base import Additive
 from odeco.refinement.loop import Record, StopReason, Trace
 from odeco.refinement.short_tables import SHORT, FewRows
@@ -30,9 +29,6 @@ Batch = tuple[Floats, Floats | None]
 
 # Pseudo-observations of each component, with the mean statistics of all data: no probability and no variance is 0.
 PRIOR = 1e-6
-# Entries of one block of posteriors: 2^17 doubles are 1 MB, about one cache.
-_BLOCK_ENTRIES = 2**17
-_MOST_ROWS = 4096
 # Rows of a source elsewhere that starts are compared on.
 _SAMPLE = 5000
 
@@ -69,6 +65,10 @@ class Expectation:
     sums: Floats  # (S k, P)
     totals: Floats  # (S k,)
     log_likelihood: Floats  # (S,)
+
+    def __add__(self, other: Expectation) -> Expectation:
+        likelihood = self.log_likelihood + other.log_likelihood
+        return Expectation(self.sums + other.sums, self.totals + other.totals, likelihood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,53 +109,54 @@ def log_joint(families: Families, statistics: Floats, weights: Floats, table: Fl
 def expect(data: Data, parameters: Parameters, natural: tuple[Floats, Floats] | None = None) -> Expectation:
     """The E step: one pass over the data, for all mixtures at once; `natural` where it is known already."""
     coefficients, constants = data.families.natural(parameters.table) if natural is None else natural
-    offsets = constants + np.log(parameters.weights.ravel())
-    shape = parameters.weights.shape
-    sums, totals, likelihood = np.zeros_like(coefficients), np.zeros(offsets.size), np.zeros(shape[0])
-    rows = int(np.clip(_BLOCK_ENTRIES // offsets.size, 64, _MOST_ROWS))
+    mixtures = StackedMixtures(coefficients, constants + np.log(parameters.weights.ravel()), parameters.n_starts)
     if isinstance(data.batches, Elsewhere):
-        there = ExpectedSums(data.families, coefficients, offsets, shape, rows).update_all(data.batches.source)
+        there = ExpectedSums(data.families, mixtures).update_all(data.batches.source)
         return Expectation(there.sums, there.totals, there.log_likelihood)
-    for statistics, weights in data.batches:
-        n_parts = max(1, min(thread_count(), len(statistics) // (2 * rows)))
-        edges = np.linspace(0, len(statistics), n_parts + 1).astype(int)
-        parts = [range(low, high, rows) for low, high in pairwise(edges)]
-        work = partial(_expect_rows, statistics, weights, coefficients, offsets, shape)
-        with single_threaded_blas():
-            for found in map_parts(lambda part, work=work, parts=parts: work(parts[part]), n_parts):  # type: ignore[misc]
-                sums += found.sums
-                totals += found.totals
-                likelihood += found.log_likelihood
-    return Expectation(sums, totals, likelihood)
+    total = mixtures.nothing()
+    together = [data.batches] if isinstance(data.batches, list) else ([batch] for batch in data.batches)
+    for batches in together:
+        shares = _shares(batches)
+        for found in map_parts(lambda t, s=shares: mixtures.expect(s[t]), len(shares)):  # type: ignore[misc]
+            total = total + found
+    return total
 
 
-def _expect_rows(
-    statistics: Floats,
-    weights: Floats | None,
-    slopes: Floats,
-    offsets: Floats,
-    shape: tuple[int, ...],
-    starts: range,
-) -> Expectation:
-    """The E step of a run of rows, in blocks; components come before starts, so that one call normalizes all starts."""
-    order = np.arange(offsets.size).reshape(shape).T.ravel()
-    slopes, offsets = slopes[order], offsets[order, None]
-    sums, totals, likelihood = np.zeros_like(slopes), np.zeros(order.size), np.zeros(shape[0])
-    for start in starts:
-        block = slice(start, min(start + starts.step, starts.stop))
-        part = statistics[block]
-        joint = slopes @ part.T
-        joint += offsets
-        values = normalize(joint.reshape(shape[1], -1))[1].reshape(-1, len(part))
-        if weights is None:
-            likelihood += values.sum(axis=1)
-        else:
-            joint *= weights[block]
-            likelihood += values @ weights[block]
-        sums += joint @ part
-        totals += joint.sum(axis=1)
-    back = np.argsort(order)
-    return Expectation(sums[back], totals[back], likelihood)
+def _shares(batches: Sequence[Batch]) -> list[list[Batch]]:
+    """All rows in as many runs as there are threads."""
+    starts = np.cumsum([0, *(len(statistics) for statistics, _ in batches)])
+    return [
+        [
+            (statistics[rows], None if weights is None else weights[rows])
+            for (statistics, weights), start in zip(batches, starts, strict=False)
+            if (rows := slice(max(run.start - start, 0), max(run.stop - start, 0))).start
+            < min(rows.stop, len(statistics))
+        ]
+        for run in even_runs(int(starts[-1]))
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class StackedMixtures:
+    """Mixtures as the E step sees them: slopes (S k, P) and offsets (S k,) of log joint densities."""
+
+    slopes: Floats = field(repr=False)
+    offsets: Floats = field(repr=False)
+    n_starts: int
+
+    def nothing(self) -> Expectation:
+        """Sums without any rows."""
+        return Expectation(np.zeros_like(self.slopes), np.zeros(self.offsets.size), np.zeros(self.n_starts))
+
+    def expect(self, batches: Sequence[Batch]) -> Expectation:
+        """The E step of some rows."""
+        total = self.nothing()
+        for statistics, weights in batches:
+            rows = [DenseBlock(statistics)]
+            found = expected_of_rows(rows, self.slopes, self.offsets, weights, n_mixtures=self.n_starts)
+            values = found.values.sum(axis=1) if weights is None else found.values @ weights
+            total = total + Expectation(found.features, found.totals, values)
+        return total
 
 
 def maximize(data: Data, expectation: Expectation, shape: tuple[int, ...]) -> Parameters:
@@ -341,18 +342,14 @@ class ExpectedSums(Additive):
 
     _sums = ("sums", "totals", "log_likelihood")
 
-    def __init__(
-        self, families: Families, slopes: Floats, offsets: Floats, shape: tuple[int, ...], block_rows: int
-    ) -> None:
-        self._families, self._slopes, self._offsets = families, slopes, offsets
-        self._shape, self._rows = shape, block_rows
-        self.sums, self.totals = np.zeros_like(slopes), np.zeros(offsets.size)
-        self.log_likelihood = np.zeros(shape[0])
+    def __init__(self, families: Families, mixtures: StackedMixtures) -> None:
+        self._families, self._mixtures = families, mixtures
+        nothing = mixtures.nothing()
+        self.sums, self.totals, self.log_likelihood = nothing.sums, nothing.totals, nothing.log_likelihood
 
     def update(self, batch: DenseBatch) -> None:
         statistics = self._families.statistics(np.asarray(batch.rows, dtype=np.float64))
-        starts = range(0, len(statistics), self._rows)
-        found = _expect_rows(statistics, batch.weights, self._slopes, self._offsets, self._shape, starts)
+        found = self._mixtures.expect([(statistics, batch.weights)])
         self.sums = self.sums + found.sums
         self.totals = self.totals + found.totals
         self.log_likelihood = self.log_likelihood + found.log_likelihood

@@ -18,8 +18,9 @@ from scipy import sparse
 from odeco.families.averages import LEAST_WEIGHT, averages
 from odeco.families.counts import BERNOULLI, CATEGORICAL, POISSON
 from odeco.families.gaussian import DIAGONAL, natural, scatter_about
-from odeco.families.responsibilities import Expected, expected_features, normalize
+from odeco.families.responsibilities import DenseBlock, Expected, expected_of_rows, normalize
 from odeco.families.simplex import proportions
+from odeco.kernels.columns import centred_columns
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.views import Block, ViewBatch
@@ -113,27 +114,34 @@ class ViewFeatures:
     @classmethod
     def of(cls, blocks: Sequence[Block], model: ViewModel) -> ViewFeatures:
         """Those of some samples in all their views."""
-        gaussian = [name == "gaussian" for name in model.likelihoods]
-        places: list[slice | None] = []
-        thin, first = {}, 0
-        for t, block in enumerate(blocks):
-            if sparse.issparse(block):
-                thin[t] = sparse.csr_array(sparse.hstack([block, block * block])) if gaussian[t] else block
-            size = 0 if t in thin else block.shape[1] * (1 + gaussian[t])
-            places.append(None if t in thin else slice(first, first + size))
-            first += size
-        columns = np.empty((first, blocks[0].shape[0]))
-        for block, place, squared, center in zip(blocks, places, gaussian, model.centers, strict=True):
-            if place is not None:
-                values = columns[place][: center.size]
-                np.subtract(block.T, center[:, None] if squared else 0.0, out=values)
-                np.square(values, out=columns[place][center.size :]) if squared else None
-        return cls(columns, tuple(places), thin)
+        places = places_of(blocks, model)
+        columns = np.empty((max((place.stop for place in places if place), default=0), blocks[0].shape[0]))
+        thin = {}
+        for t, (block, place, center) in enumerate(zip(blocks, places, model.centers, strict=True)):
+            squared = model.likelihoods[t] == "gaussian"
+            if place is None:
+                thin[t] = sparse.csr_array(sparse.hstack([block, block * block])) if squared else block
+                continue
+            values = columns[place][: center.size]
+            centred_columns(block, values, center if squared else None)
+            np.square(values, out=columns[place][center.size :]) if squared else None
+        return cls(columns, places, thin)
 
     def view(self, t: int) -> Any:
         """The features of one view, (n, d) or (n, 2 d)."""
         place = self.places[t]
         return self.thin[t] if place is None else self.columns[place].T
+
+
+def places_of(blocks: Sequence[Block], model: ViewModel) -> tuple[slice | None, ...]:
+    """Where the features of each dense view stand, squares of Gaussian ones after values; None for sparse ones."""
+    places: list[slice | None] = []
+    first = 0
+    for block, likelihood in zip(blocks, model.likelihoods, strict=True):
+        size = 0 if sparse.issparse(block) else block.shape[1] * (1 + (likelihood == "gaussian"))
+        places.append(None if sparse.issparse(block) else slice(first, first + size))
+        first += size
+    return tuple(places)
 
 
 class ViewDensities:
@@ -158,9 +166,11 @@ class ViewDensities:
             joint += np.asarray(block @ slope.T).T + constant[:, None]
         return joint
 
-    def expected(self, features: ViewFeatures, weights: Floats | None) -> Expected:
+    def expected(self, blocks: Sequence[NDArray[np.floating]], weights: Floats | None) -> Expected:
         """The E step where all views are dense, in one compiled loop."""
-        return expected_features(features.columns, *self._dense(features), weights)
+        views = zip(blocks, self._model.likelihoods, self._model.centers, strict=True)
+        made = [DenseBlock(b, center, True) if name == "gaussian" else DenseBlock(b) for b, name, center in views]
+        return expected_of_rows(made, *self._slopes(range(len(blocks))), weights)
 
     def base(self, blocks: Sequence[Block]) -> Floats | float:
         """What no parameter enters, (n,); multinomial views are without their coefficient."""
@@ -169,7 +179,11 @@ class ViewDensities:
 
     def _dense(self, features: ViewFeatures) -> tuple[Floats, Floats]:
         """Slopes (k, p) of all dense views, and log weights with their constants (k,)."""
-        parts = [self._coefficients(t, False) for t, place in enumerate(features.places) if place is not None]
+        return self._slopes([t for t, place in enumerate(features.places) if place is not None])
+
+    def _slopes(self, views: Sequence[int]) -> tuple[Floats, Floats]:
+        """Those of some views, as dense ones have them."""
+        parts = [self._coefficients(t, False) for t in views]
         slopes = [slope for slope, _ in parts] or [np.empty((self._log_weights.size, 0))]
         offsets = sum((constant for _, constant in parts), start=self._log_weights)
         return np.hstack(slopes), np.asarray(offsets)
@@ -256,21 +270,21 @@ class PosteriorSums(Additive):
             self._add_piece(piece)
 
     def _add_piece(self, batch: ViewBatch) -> None:
-        features = self.densities.features(batch.blocks)
         weights = batch.row_weights()
-        if features.thin or len(features.columns) > _LOOPED:
+        if any(map(sparse.issparse, batch.blocks)) or sum(batch.widths) > _LOOPED:
+            features = self.densities.features(batch.blocks)
             shares, values = normalize(self.densities.joint(features))
             self.add(features, shares * weights)
         else:
-            found = self.densities.expected(features, batch.weights)
+            found = self.densities.expected(batch.blocks, batch.weights)
             values = found.values[0]
-            self._add_dense(features, found.features, found.totals)
+            self._add_dense(places_of(batch.blocks, self.model), found.features, found.totals)
         self.log_likelihood += float(weights @ (values + self.densities.base(batch.blocks)))
 
     def add(self, features: ViewFeatures, shares: Floats) -> None:
         """Add samples that belong to the components with these shares, times their weights, (k, n)."""
         totals = shares.sum(axis=1)
-        self._add_dense(features, shares @ features.columns.T, totals)
+        self._add_dense(features.places, shares @ features.columns.T, totals)
         for t, block in features.thin.items():
             sums, second, center = np.asarray(block.T @ shares.T).T, self.second[t], self.model.centers[t]
             values = sums[:, : center.size]
@@ -278,9 +292,9 @@ class PosteriorSums(Additive):
             if second is not None:  # as they are: squares go about the center here
                 second += sums[:, center.size :] - 2 * center * values + np.outer(totals, center**2)
 
-    def _add_dense(self, features: ViewFeatures, sums: Floats, totals: Floats) -> None:
+    def _add_dense(self, places: Sequence[slice | None], sums: Floats, totals: Floats) -> None:
         self.totals += totals
-        for t, place in enumerate(features.places):
+        for t, place in enumerate(places):
             if place is None:
                 continue
             part, second, center = sums[:, place], self.second[t], self.model.centers[t]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.columns import turned
 from odeco.sources.chunks import once
 from odeco.sources.counts import check_weights
 from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, OutOfCoreRows, is_matrix
@@ -356,7 +357,7 @@ def raw_columns(X: Any) -> Iterator[Any]:
         return
     array = _two_dimensional(X)
     for start in range(0, array.shape[1], _CHUNK):  # together: rows are contiguous, columns are not
-        yield from np.ascontiguousarray(array[:, start : start + _CHUNK].T)
+        yield from turned(array[:, start : start + _CHUNK])
 
 
 def _two_dimensional(X: Any) -> NDArray[Any]:

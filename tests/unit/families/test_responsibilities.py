@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from odeco.families.responsibilities import expected_features, normalize, posterior, shares_of
+from odeco.families.responsibilities import (
+    DenseBlock,
+    expected_features,
+    expected_of_rows,
+    normalize,
+    posterior,
+    shares_of,
+)
 
 
 @pytest.mark.parametrize("offset", [0.0, -1e6, 700.0])
@@ -76,6 +83,36 @@ def test_sums_of_features_are_those_of_a_loop(k, p, n, n_mixtures, dtype, weighe
     np.testing.assert_allclose(found.features, sums, **tolerance)
     np.testing.assert_allclose(found.totals, totals, **tolerance)
     np.testing.assert_allclose(found.values, values, **tolerance)
+
+
+# Columns of each block.
+WIDTHS = [(1,), (7, 3), (20, 1, 33)]
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("n", [1, 15, 700])
+@pytest.mark.parametrize("dtypes", [(np.float32,), (np.float64,), (np.float32, np.float64)])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_sums_of_rows_are_those_of_their_features(widths, n, dtypes, weighed):
+    rng = np.random.default_rng(n)
+    blocks, features = [], []
+    for place, width in enumerate(widths):
+        rows = rng.normal(5.0, 1.0, (n, width + 2)).astype(dtypes[place % len(dtypes)])[:, 1 : width + 1]
+        origin = None if place == 1 else rng.normal(5.0, 1.0, width).astype(np.float32).astype(float)
+        columns = rows.T.astype(float) - (0.0 if origin is None else origin[:, None])
+        blocks.append(DenseBlock(rows, origin, place != 2))
+        features += [columns, columns**2] if place != 2 else [columns]
+    columns = np.ascontiguousarray(np.vstack(features))
+    coefficients, offsets = rng.standard_normal((6, len(columns))) / len(columns), rng.standard_normal(6)
+    weights = rng.uniform(0.0, 2.0, n) if weighed else None
+    found = expected_of_rows(blocks, coefficients, offsets, weights, n_mixtures=2)
+    whole = expected_features(columns, coefficients, offsets, weights, n_mixtures=2)
+    all_single = all(block.rows.dtype == np.float32 for block in blocks)
+    # Differences of single numbers are rounded to single precision, 1e-7 of 5.
+    tolerance = {"rtol": 1e-5, "atol": 1e-4} if all_single else {"rtol": 1e-10, "atol": 1e-10}
+    np.testing.assert_allclose(found.features, whole.features, **tolerance)
+    np.testing.assert_allclose(found.totals, whole.totals, **tolerance)
+    np.testing.assert_allclose(found.values, whole.values, **tolerance)
 
 
 def test_sums_of_some_samples_are_those_of_a_copy():

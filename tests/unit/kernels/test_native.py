@@ -199,6 +199,30 @@ def test_sums_of_wrong_shapes_are_an_error(change, error):
         native.posterior_sums(*given.values())
 
 
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"blocks": [(9, 2), (8, 1)]}, "blocks must have size 9"),
+        ({"blocks": []}, "every block needs an origin"),
+        ({"origins": [(2,)]}, "every block needs an origin"),
+        ({"squares": [True]}, "every block needs an origin"),
+        ({"origins": [(3,), (0,)]}, "origins must have size 2"),
+        ({"weights": (8,)}, "weights must have size 9"),
+        ({"coefficients": (4, 3)}, "coefficients must have size 5"),
+        ({"sums": (4, 3)}, "sums must have size 5"),
+        ({"highest": (2, 8)}, "highest must have size 9"),
+    ],
+)
+def test_sums_of_rows_of_wrong_shapes_are_an_error(change, error):
+    sizes = {"blocks": [(9, 2), (9, 1)], "origins": [(2,), (0,)], "squares": [True, False]} | SUMS | {"sums": (4, 5)}
+    sizes = {name: size for name, size in sizes.items() if name not in ("features", "start", "stop")}
+    sizes = sizes | {"coefficients": (4, 5)} | change
+    given = [np.zeros(size) if isinstance(size, tuple) else size for size in sizes.values()]
+    given[:2] = [[np.zeros(size) for size in each] for each in given[:2]]
+    with pytest.raises((ValueError, IndexError), match=error):
+        native.posterior_sums_of_rows(*given)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("r", "n"), [(1, 3), (2, 17), (5, 515), (9, 1100)])
 def test_products_of_coordinates_are_summed_once_for_every_multiset(dtype, r, n):
