@@ -29,6 +29,8 @@ Batch = tuple[Floats, Floats | None]
 
 # Pseudo-observations of each component, with the mean statistics of all data: no probability and no variance is 0.
 PRIOR = 1e-6
+# Rows from which on threads share the work on them.
+_MANY = 16_384
 # Rows of a source elsewhere that starts are compared on.
 _SAMPLE = 5000
 
@@ -307,13 +309,27 @@ def read_data(
     weight, total, size = 0.0, np.zeros(families.n_statistics), 0
     kept: list[Batch] | None = []
     for values, weights in batches():
-        statistics = families.statistics(values)
-        weight += float(len(values) if weights is None else weights.sum())
-        total += statistics.sum(axis=0) if weights is None else weights @ statistics
-        size += statistics.nbytes
-        kept = None if kept is None or size > most_bytes else [*kept, (statistics, weights)]
+        for statistics, given, sums in _statistics(families, values, weights):
+            weight += float(len(statistics) if given is None else given.sum())
+            total += sums
+            size += statistics.nbytes
+            kept = None if kept is None or size > most_bytes else [*kept, (statistics, given)]
     source: Iterable[Batch] = kept if kept is not None else _Again(families, batches)
     return Data(families, source, weight, total / weight)
+
+
+def _statistics(
+    families: Families, values: Floats, weights: Floats | None
+) -> list[tuple[Floats, Floats | None, Floats]]:
+    """Statistics, weights and sums of rows, in runs that threads share where there are many."""
+    runs = even_runs(len(values)) if len(values) >= _MANY else [range(len(values))]
+
+    def read(part: int) -> tuple[Floats, Floats | None, Floats]:
+        rows = slice(runs[part].start, runs[part].stop)
+        statistics, given = families.statistics(values[rows]), None if weights is None else weights[rows]
+        return statistics, given, statistics.sum(axis=0) if given is None else given @ statistics
+
+    return map_parts(read, len(runs))
 
 
 class _Again:

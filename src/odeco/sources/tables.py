@@ -253,8 +253,12 @@ class Schema:
             values = np.array(X, dtype=np.float64)
         else:
             values = np.empty((X.shape[0], width))
-            for j, (column, part) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+
+            def read(j: int, part: Any) -> None:
+                column = self.columns[j]
                 values[:, j] = _codes(column, part) if column.family == "categorical" else _numbers(column, part)
+
+            _each_column(X, read)
         self._check_numbers(values)
         return values
 
@@ -309,21 +313,24 @@ def summarize_columns(
 
 
 def _update_all(summaries: list[ColumnSummary], rows: Any) -> None:
-    """Take over the columns of one block of rows, on threads where it is an array."""
+    """Take over the columns of one block of rows."""
+    _each_column(rows if is_frame(rows) else _two_dimensional(rows), lambda j, part: summaries[j].update(part))
+
+
+def _each_column(rows: Any, work: Callable[[int, Any], None]) -> None:
+    """Call ``work(place, column)`` for all columns of a block of rows, on threads where it is an array."""
     from odeco.kernels.threads import map_parts
 
     if is_frame(rows):
-        for summary, part in zip(summaries, raw_columns(rows), strict=True):
-            summary.update(part)
+        for j, part in enumerate(raw_columns(rows)):
+            work(j, part)
         return
-    array = _two_dimensional(rows)
 
-    def look(chunk: int) -> None:
-        places = slice(chunk * _CHUNK, (chunk + 1) * _CHUNK)
-        for summary, part in zip(summaries[places], raw_columns(array[:, places]), strict=True):
-            summary.update(part)
+    def some(chunk: int) -> None:
+        for place, part in enumerate(raw_columns(rows[:, chunk * _CHUNK : (chunk + 1) * _CHUNK])):
+            work(chunk * _CHUNK + place, part)
 
-    map_parts(look, -(-array.shape[1] // _CHUNK))
+    map_parts(some, -(-rows.shape[1] // _CHUNK))
 
 
 def check_families(family: Family, n_columns: int, names: Sequence[str] = ()) -> list[str]:
