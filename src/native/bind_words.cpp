@@ -54,6 +54,22 @@ double posterior_rows(const Indptr& indptr, const Columns& columns, const Vector
 }
 
 template <class Real>
+void posterior_sets(const Indptr& indptr, const Columns& columns, const Vector<const Real>& values,
+                    const Vector<const double>& weights, const Matrix<const double>& logs,
+                    const Matrix<const double>& log_weights, Index start, Index stop, const Matrix<double>& totals,
+                    const Matrix<double>& out, const Vector<double>& likelihoods) {
+    const Range range{start, stop};
+    const Csr<Real> counts = csr<Real>(indptr, columns, values, range, extent(logs));
+    const Index n = extent(log_weights), k = extent(log_weights, 1);
+    require_at_least("the number of mixtures", n, 1);
+    require_at_least("the number of components", k, 1);
+    const PosteriorSets sums{exactly("totals", totals, n, k).data, exactly("likelihoods", likelihoods, n),
+                             exactly("out", out, extent(logs), n * k)};
+    sparse<Real>().posterior_sets(counts, exactly("weights", weights, counts.n_rows),
+                                  exactly("logs", logs, extent(logs), n * k), rows(log_weights), range, sums);
+}
+
+template <class Real>
 void weighted_column_sums(const Indptr& indptr, const Columns& columns, const Vector<const Real>& values,
                           const Vector<const double>& weights, const Vector<double>& out) {
     const Csr<Real> counts = csr<Real>(indptr, columns, values, extent(out));
@@ -65,6 +81,7 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "scatter_rows", scatter_rows<Real>);
     define(module, "gram_rows", gram_rows<Real>);
     define(module, "posterior_rows", posterior_rows<Real>);
+    define(module, "posterior_sets", posterior_sets<Real>);
     define(module, "weighted_column_sums", weighted_column_sums<Real>);
 }
 

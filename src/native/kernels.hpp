@@ -9,12 +9,20 @@
 
 namespace odeco {
 
+// What the E step of several mixtures adds to: of each component, and of each mixture.
+struct PosteriorSets {
+    double *totals, *likelihoods;
+    Rows<double> sums;
+};
+
 template <class Real> struct SparseKernels {
     void (*project_rows)(Csr<Real>, Rows<const Real> block, Range, Rows<Real> out);
     void (*scatter_rows)(Csr<Real>, const Real* weights, Rows<const Real> rows, Range, Rows<Real> out);
     void (*gram_rows)(Csr<Real>, const Real* weights, Rows<const Real> block, Range, Rows<Real> out);
     double (*posterior_rows)(Csr<Real>, const double* weights, Rows<const double> logs, const double* log_weights, Range,
                              double* totals, Rows<double> out);
+    void (*posterior_sets)(Csr<Real>, const double* weights, Rows<const double> logs, Rows<const double> log_weights, Range,
+                           const PosteriorSets& out);
     void (*weighted_column_sums)(Csr<Real>, const double* weights, double* out);
 };
 

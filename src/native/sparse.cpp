@@ -6,6 +6,7 @@
 
 #include "exponential.hpp"
 #include "kernels.hpp"
+#include "logarithm.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
@@ -109,6 +110,43 @@ double posterior_rows(Csr<Count> c, const double* weights, Rows<const double> lo
     return log_likelihood;
 }
 
+// The same for several mixtures of as many components, side by side: a row of counts is read once for all of them.
+template <class Count>
+void posterior_sets(Csr<Count> c, const double* weights, Rows<const double> logs, Rows<const double> log_weights, Range range,
+                    const PosteriorSets& out) {
+    constexpr int W = WIDTH<double>;
+    const Index n = log_weights.n, k = log_weights.width;
+    const RowShape<double> shape(logs.width), sets(n);
+    Scratch<double> row(shape.padded()), totals(shape.padded()), highest(sets.padded()), sums(sets.padded()),
+        likelihoods(sets.padded());
+    for (Index i = 0; i < sets.padded(); ++i) sums[i] = 1;
+    for (Index j = range.start; j < range.stop; ++j) {
+        if (weights[j] == 0) continue;
+        gather<Count, double>(c, j, logs, shape, row);
+        for (Index s = 0; s < n; ++s) {
+            double *part = row + s * k, top = -INFINITY;
+            for (Index i = 0; i < k; ++i) top = larger(top, part[i] += log_weights[s][i]);
+            for (Index i = 0; i < k; ++i) part[i] -= top;
+            highest[s] = top;
+        }
+        for (Index i = 0; i < shape.padded(); i += W) store(row + i, exponential<double>(load(row + i)));
+        for (Index s = 0; s < n; ++s) {
+            double *part = row + s * k, sum = 0;
+            for (Index i = 0; i < k; ++i) sum += part[i];
+            const double share = weights[j] / (sums[s] = sum);
+            for (Index i = 0; i < k; ++i) totals[s * k + i] += part[i] *= share;
+        }
+        for (Index i = 0; i < sets.padded(); i += W) {
+            const Vec<double> sum = load(sums + i);  // less itself it is 0, or NaN, which a logarithm would lose
+            const Vec<double> value = load(highest + i) + (logarithm(sum) + (sum - sum));
+            store(likelihoods + i, load(likelihoods + i) + weights[j] * value);
+        }
+        scatter<Count, double>(c, j, 1.0, row, shape, out.sums);
+    }
+    for (Index i = 0; i < logs.width; ++i) out.totals[i] += totals[i];
+    for (Index s = 0; s < n; ++s) out.likelihoods[s] += likelihoods[s];
+}
+
 // In double precision, whatever that of the counts.
 template <class Real> void weighted_column_sums(Csr<Real> c, const double* weights, double* out) {
     for (Index j = 0; j < c.n_rows; ++j)
@@ -118,7 +156,7 @@ template <class Real> void weighted_column_sums(Csr<Real> c, const double* weigh
 
 template <class Real>
 constexpr SparseKernels<Real> table{project_rows<Real>, scatter_rows<Real>, gram_rows<Real>, posterior_rows<Real>,
-                                    weighted_column_sums<Real>};
+                                    posterior_sets<Real>, weighted_column_sums<Real>};
 
 }  // namespace
 

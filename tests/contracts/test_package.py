@@ -14,9 +14,11 @@ import pytest
 import odeco
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND_LINE = ["typer", "rich"]
+PAGES = ["rich", "pygments", "markdown_it", "pydantic"]  # what typer loads for pages and values, were it asked to
 HEAVY = [
+    *PAGES,
     "numba",
+    "numpy",
     "odeco.kernels._native",
     "odeco.moments",
     "odeco.sources",
@@ -33,7 +35,8 @@ HEAVY = [
     "pyspark",
 ]
 HELP = """
-import sys
+import os, sys
+os.environ.update({place})
 from odeco.cli import main
 sys.argv = ["odeco", *{words}]
 try:
@@ -45,19 +48,28 @@ except SystemExit as done:
 
 def modules_loaded_by(statement: str) -> set[str]:
     """What a fresh interpreter has loaded after the statement; the statement may print."""
-    code = f"{statement}\nimport json, sys\nprint()\nprint(json.dumps(list(sys.modules)))"
+    loaded = "[name for name, module in sys.modules.items() if module is not None]"  # None: kept from being loaded
+    code = f"{statement}\nimport json, sys\nprint()\nprint(json.dumps({loaded}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     return set(json.loads(out.splitlines()[-1]))
+
+
+def typed(*words: str, **place: str) -> str:
+    """The statement that is ``odeco words``, in an environment with more in it."""
+    return HELP.format(words=list(words), place=place)
 
 
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [
-        ("import odeco", [*HEAVY, *COMMAND_LINE, "importlib.metadata", "odeco.decomposition", "odeco.tensors"]),
+        ("import odeco", [*HEAVY, "typer", "importlib.metadata", "odeco.decomposition", "odeco.tensors"]),
         ("import odeco.cli", HEAVY),
-        (HELP.format(words=["--help"]), HEAVY),
-        (HELP.format(words=["fit", "--help"]), HEAVY),
-        (HELP.format(words=["fit", "gaussian-mixture", "--help"]), HEAVY),
+        (typed("--help"), HEAVY),
+        (typed("--version"), HEAVY),
+        (typed("show", "--help"), HEAVY),
+        (typed("fit", "--help"), HEAVY),
+        (typed("fit", "gaussian-mixture", "--help"), HEAVY),
+        (typed(_ODECO_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="odeco fit lda --"), HEAVY),
         ("import odeco; odeco.decompose; odeco.theory; odeco.simulate; odeco.metrics", ["scipy", "sklearn"]),
     ],
 )

@@ -174,7 +174,7 @@ MUTATIONS = [
         "np.eye(self.n_classes), 0 * average]",
         "unit/moments/test_crowd.py",
     ),
-    Mutation("moments/crowd.py", "sums / np.maximum(totals, 1)", "sums", "unit/moments/test_crowd.py"),
+    Mutation("moments/crowd.py", "np.maximum(totals[:, g, None], 1)", "1", "unit/moments/test_crowd.py"),
     Mutation(
         "refinement/views.py",
         "totals + more * (totals > LEAST_WEIGHT), otherwise",
@@ -195,6 +195,12 @@ MUTATIONS = [
         "unit/models/test_multiview.py::test_moments_far_from_a_maximum_have_rivals",
     ),
     Mutation("refinement/views.py", "scatter_about(mean - center, totals", "scatter_about(mean, totals", VIEWS),
+    Mutation(
+        "sources/crowd.py",
+        "block.astype(np.intp)] + firsts",
+        "block.astype(np.intp)] + 0 * firsts",
+        "unit/models/test_dawid_skene.py::test_numbers_are_read_as_their_names_are",
+    ),
     Mutation(
         "refinement/dawid_skene.py",
         "CrowdParameters(proportions(totals, smoothing)",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import odeco
 from odeco.cli import choose, compare, convert, decompose, demo, fit, intervals, moments, report, show, transform
 from odeco.cli.console import fail, interruptible, readable_errors, standard_streams
+from odeco.cli.help import Command, Group, complete_names_alone, new_app
 from odeco.models.cards import cards
 
 
-class InTheOrderOfUse(TyperGroup):
+class InTheOrderOfUse(Group):
     """Commands as a person meets them, not groups last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -29,29 +30,25 @@ class InTheOrderOfUse(TyperGroup):
         super().format_help(ctx, formatter)
 
 
-app = typer.Typer(
-    name="odeco",
-    cls=InTheOrderOfUse,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+app = new_app(name="odeco", cls=InTheOrderOfUse)
 app.add_typer(fit.app, name="fit")
 app.add_typer(choose.app, name="choose")
 app.add_typer(moments.app, name="moments")
-app.command("demo")(interruptible(demo.demo))
-app.command("show")(interruptible(show.show))
-app.command("intervals")(interruptible(intervals.intervals))
-app.command("transform")(interruptible(transform.transform))
-app.command("report")(interruptible(report.report))
-app.command("compare")(interruptible(compare.compare))
-app.command("convert", help=convert.HELP)(interruptible(convert.command))
-app.command("decompose")(interruptible(decompose.decompose))
+app.command("demo", cls=Command)(interruptible(demo.demo))
+app.command("show", cls=Command)(interruptible(show.show))
+app.command("intervals", cls=Command)(interruptible(intervals.intervals))
+app.command("transform", cls=Command)(interruptible(transform.transform))
+app.command("report", cls=Command)(interruptible(report.report))
+app.command("compare", cls=Command)(interruptible(compare.compare))
+app.command("convert", cls=Command, help=convert.HELP)(interruptible(convert.command))
+app.command("decompose", cls=decompose.WithMethods)(interruptible(decompose.decompose))
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit; a misspelt command costs one line on stderr and exit code 2."""
     debug = "--debug" in (sys.argv[1:] if args is None else args)
+    if "_ODECO_COMPLETE" in os.environ:
+        complete_names_alone()
     with standard_streams(), readable_errors(debug):
         try:
             code = app(args, prog_name="odeco", standalone_mode=False)
@@ -60,8 +57,7 @@ def main(args: Sequence[str] | None = None) -> None:
             if not hasattr(error, "format_message"):
                 raise
             message, code = " ".join(error.format_message().split()), getattr(error, "exit_code", 2)
-            if message:  # `odeco` alone has printed its help and has nothing to add
-                fail(f"{message} (see '{_path(error)} --help')", code)
+            fail(f"{message} (see '{_path(error)} --help')", code)
         sys.stdout.flush()  # a full disk behind stdout is found here, not while Python shuts down
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -13,6 +13,7 @@ import typer
 from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages
 from odeco.cli.fit import described
+from odeco.cli.help import new_app
 from odeco.cli.inputs import READERS, Reader, files_read, read
 from odeco.cli.model_commands import given_options, model_group, model_parameters
 from odeco.cli.options import check_output, numbers_of_parts, option
@@ -154,13 +155,12 @@ def _flag(name: str, help: str) -> Any:
     return Annotated[bool, typer.Option(name, help=help)]
 
 
-app = typer.Typer(
+app = new_app(
     cls=model_group(
         choose,
         lambda card: f"How many {card.plural} there are. {card.summary}",
         lambda card, reader: model_parameters(card, reader, _parameters(card, reader)),
     ),
-    no_args_is_help=True,
     help="""Find how many components the data show, with the evidence for each number.
 
     [bold]Examples[/bold]:

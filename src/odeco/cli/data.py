@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from odeco.cli.console import Stage
 
 Options = Mapping[str, Any]
@@ -89,6 +87,8 @@ def _n_bytes(part: Any) -> int:
 
 def joined_rows(parts: list[Any]) -> Any:
     """Arrays or frames under one another."""
+    import numpy as np
+
     from odeco.files.frames import Frame
 
     if isinstance(parts[0], Frame):
@@ -99,6 +99,7 @@ def joined_rows(parts: list[Any]) -> Any:
 
 def joined_views(parts: list[list[Any]]) -> list[Any]:
     """The blocks of each view under one another."""
+    import numpy as np
     from scipy import sparse
 
     views = zip(*parts, strict=True)

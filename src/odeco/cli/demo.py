@@ -22,7 +22,7 @@ def demo(
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for what the demo writes.")
     ] = FOLDER,
     k: Annotated[int, typer.Option("-k", min=1, metavar="NUMBER", help="Number of topics.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed, same result.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="NUMBER", help="Same seed, same result.")] = 0,
     quiet: QUIET = False,
     debug: DEBUG = False,
 ) -> None:

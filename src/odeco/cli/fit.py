@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import odeco
 from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, say
 from odeco.cli.data import Data
+from odeco.cli.help import new_app
 from odeco.cli.inputs import READERS, Reader, read
 from odeco.cli.model_commands import model_group, split
 from odeco.fitting.card import Card
@@ -117,9 +116,8 @@ def _help(card: Card) -> str:
     return f"{card.summary}\n\n[bold]Examples[/bold]:{examples}" if examples else card.summary
 
 
-app = typer.Typer(
+app = new_app(
     cls=model_group(fit, _help),
-    no_args_is_help=True,
     help="""Fit a model to a file and keep it in another.
 
     [bold]Examples[/bold], a document per line and a table with a header:

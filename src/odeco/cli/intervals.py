@@ -26,14 +26,19 @@ def intervals(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", show_default=False, help="A .csv or .json; - is stdout.")
     ],
-    level: Annotated[float, typer.Option("--level", min=0.01, max=0.9999, help="Share that holds the truth.")] = 0.95,
+    level: Annotated[
+        float, typer.Option("--level", metavar="NUMBER", min=0.01, max=0.9999, help="Share that holds the truth.")
+    ] = 0.95,
     method: Annotated[
-        str, typer.Option("--method", callback=one_of(_METHODS), help=f"How: {', '.join(_METHODS)}.")
+        str, typer.Option("--method", metavar="NAME", callback=one_of(_METHODS), help=f"How: {', '.join(_METHODS)}.")
     ] = "auto",
     replicates: Annotated[
-        int | None, typer.Option("--replicates", min=10, show_default=False, help="Replicates; 100 if left out.")
+        int | None,
+        typer.Option("--replicates", metavar="NUMBER", min=10, show_default=False, help="Replicates; 100 if left out."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", show_default=False, help="Of replicates and halves.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="NUMBER", show_default=False, help="Of replicates and halves.")
+    ] = None,
     classes: Annotated[
         Path | None,
         typer.Option(

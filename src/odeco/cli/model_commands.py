@@ -9,41 +9,42 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from odeco.cli.console import interruptible
+from odeco.cli.help import Command, Group, new_app
 from odeco.cli.inputs import READERS, Reader, files_read
 from odeco.cli.options import DEBUG, QUIET, check_output, numbers_of_parts, option, setting, with_parameters
 from odeco.fitting.card import Card
-from odeco.models.cards import cards
+from odeco.models.cards import card_named, cards
 
 Parameters = Callable[[Card, Reader], list[inspect.Parameter]]
 
 
 def model_group(
     run: Callable[[Card, dict[str, Any]], None], help: Callable[[Card], str], parameters: Parameters | None = None
-) -> type[TyperGroup]:
+) -> type[Group]:
     """A group with a subcommand for each card; made when it is used, for cards can be registered at any time."""
     options = parameters or _fit_parameters
 
     @cache
     def made(card: Card) -> Any:
         command = with_parameters(lambda values: run(card, values), options(card, READERS[card.rows]))
-        one = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-        one.command(card.name, help=help(card), short_help=card.summary)(interruptible(command))
+        one = new_app(add_completion=False)
+        one.command(card.name, cls=Command, help=help(card), short_help=card.summary)(interruptible(command))
         return typer.main.get_command(one)
 
-    class Models(TyperGroup):
+    class Models(Group):
         def list_commands(self, ctx: Any) -> list[str]:
-            self._fill()
-            return list(self.commands)
+            return [card.name for card in cards()]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            self._fill()
-            return self.commands.get(cmd_name)
+            card = card_named(cmd_name)
+            if card is None:  # typer looks here for the name that was meant
+                self.commands = {name: made(card_named(name)) for name in self.list_commands(ctx)}
+            return None if card is None else made(card)
 
-        def _fill(self) -> None:
-            self.commands = {card.name: made(card) for card in cards()}
+        def summaries(self, ctx: Any) -> list[tuple[str, str]]:
+            return [(card.name, card.summary) for card in cards()]
 
     return Models
 

@@ -13,13 +13,13 @@ import typer
 from odeco.cli.as_json import as_plain
 from odeco.cli.console import Stages, interruptible
 from odeco.cli.fit import metadata
+from odeco.cli.help import Command, new_app
 from odeco.cli.inputs import read
 from odeco.cli.model_commands import model_group, split
 from odeco.cli.options import COLUMN, DEBUG, FORMAT, QUIET, check_output
 from odeco.fitting.card import Card
 
-app = typer.Typer(
-    no_args_is_help=True,
+app = new_app(
     help="""Take moments of parts of the data apart, merge them, and fit without the data.
 
     [bold]Example[/bold]: topics of two days, on two machines
@@ -139,12 +139,11 @@ def _merged(paths: list[Path]) -> tuple[Any, dict[str, Any]]:
     return total, said
 
 
-basis_app = typer.Typer(
+basis_app = new_app(
     cls=model_group(make_basis, lambda card: f"A basis for: {card.summary}"),
-    no_args_is_help=True,
     help="Learn a basis from a sample: what all parts share.",
 )
 app.add_typer(basis_app, name="basis")
-app.command("compute")(interruptible(compute))
-app.command("merge")(interruptible(merge))
-app.command("fit")(interruptible(fit))
+app.command("compute", cls=Command)(interruptible(compute))
+app.command("merge", cls=Command)(interruptible(merge))
+app.command("fit", cls=Command)(interruptible(fit))

@@ -29,13 +29,18 @@ FORMAT = Annotated[
     str | None,
     typer.Option(
         "--format",
+        metavar="NAME",
         show_default=False,
         help="Format of INPUT, where its name and content do not tell: text, folder, csv, tsv, jsonl, parquet, uci, "
         "ldac, svmlight, mtx, npz, npy, wav.",
     ),
 ]
-COLUMN = Annotated[str | None, typer.Option("--column", "-c", show_default=False, help="Column that holds the text.")]
-ENCODING = Annotated[str | None, typer.Option("--encoding", show_default=False, help="Of text; UTF-8 if left out.")]
+COLUMN = Annotated[
+    str | None, typer.Option("--column", "-c", metavar="NAME", show_default=False, help="Column that holds the text.")
+]
+ENCODING = Annotated[
+    str | None, typer.Option("--encoding", metavar="NAME", show_default=False, help="Of text; UTF-8 if left out.")
+]
 
 
 def option(

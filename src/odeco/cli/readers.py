@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from odeco.cli.console import Stage
 from odeco.cli.data import Data, Options, held, joined_rows, joined_views
 
@@ -134,6 +132,8 @@ def _rows(paths: Sequence[str], options: Options, known: Options, stage: Stage, 
 
 def _finite(path: str, blocks: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
     """Blocks of numbers as they are; the first that is missing is an error that names its place."""
+    import numpy as np
+
     first = 1
     for block in blocks:
         if not np.isfinite(block).all():
@@ -199,6 +199,8 @@ def read_events(paths: Sequence[str], options: Options, known: Options, stage: S
 
 
 def _sequences(kind: str, paths: Sequence[str], options: Options, known: Options) -> Data:
+    import numpy as np
+
     from odeco import files
 
     place = _only(options, "format", "encoding", "unit", "sequence")

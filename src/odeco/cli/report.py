@@ -37,11 +37,21 @@ def report(
     column: COLUMN = None,
     title: Annotated[
         str | None,
-        typer.Option("--title", show_default=False, help="Column with the titles of documents; found by its name."),
+        typer.Option(
+            "--title",
+            metavar="NAME",
+            show_default=False,
+            help="Column with the titles of documents; found by its name.",
+        ),
     ] = None,
     date: Annotated[
         str | None,
-        typer.Option("--date", show_default=False, help="Column with years or dates of documents; found by its name."),
+        typer.Option(
+            "--date",
+            metavar="NAME",
+            show_default=False,
+            help="Column with years or dates of documents; found by its name.",
+        ),
     ] = None,
     intervals: INTERVALS = None,
     quiet: QUIET = False,

@@ -12,7 +12,9 @@ from odeco.cli.printing import print_json, print_lines
 
 def show(
     model: MODEL_FILE,
-    top: Annotated[int, typer.Option("--top", min=1, help="Words (symbols, columns) of each part.")] = 10,
+    top: Annotated[
+        int, typer.Option("--top", min=1, metavar="NUMBER", help="Words (symbols, columns) of each part.")
+    ] = 10,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything, all parameters included, as JSON.")
     ] = False,

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from odeco.fitting.card import Stored, shapes
 
 
@@ -20,6 +18,8 @@ def _not_negative(batch: Any) -> bool:
 
 def _sequences(data: Any) -> bool:
     """Offsets that ascend from 0 to the number of steps, and codes that are rows of the values."""
+    import numpy as np
+
     offsets, codes, values = data.offsets, data.codes, data.values
     if offsets[0] != 0 or (np.diff(offsets) <= 0).any():
         return False
@@ -38,6 +38,8 @@ def _chunk(chunk: Any) -> bool:
 
 def _stream(stream: Any) -> bool:
     """Samples that wait are all there are until there are sums; rows are complete, tables and symbols alike."""
+    import numpy as np
+
     held = [*stream._waiting, *([] if stream.first is None else [stream.first])]
     if stream.sums is None and stream.n != sum(map(len, stream._waiting)):
         return False
@@ -48,6 +50,8 @@ def _stream(stream: Any) -> bool:
 
 def _alike(steps: list[Any]) -> bool:
     """Symbols of one alphabet, then -1 for a missing one; or rows of numbers."""
+    import numpy as np
+
     if any(data.codes is not None for data in steps):
         alphabet = [*range(len(steps[0].values) - 1), -1]
         return all(data.values.dtype.kind == "i" and np.array_equal(data.values, alphabet) for data in steps)

@@ -61,6 +61,15 @@ def posterior_rows(
     Adds the posteriors p, times weights (n,), to `totals` (k,) and ``C.T @ p`` to `out` (d, k); the log-likelihood.
     """
 
+def posterior_sets(
+    indptr: Int64s, columns: Int32s, values: Floats, weights: Doubles, logs: Doubles, log_weights: Doubles, start: int,
+    stop: int, totals: Doubles, out: Doubles, likelihoods: Doubles, /,
+) -> None:  # fmt: skip
+    """The same for m mixtures at once: `logs` (d, m * k) and `out` side by side, `log_weights` and `totals` (m, k).
+
+    Their log-likelihoods are added to `likelihoods` (m,).
+    """
+
 def weighted_column_sums(indptr: Int64s, columns: Int32s, values: Floats, weights: Doubles, out: Doubles, /) -> None:
     """``out += C.T @ weights``, in double precision."""
 

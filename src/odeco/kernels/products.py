@@ -97,3 +97,15 @@ def by_parts(work: Callable[[slice], Result], n: int) -> list[Result]:
     edges = np.linspace(0, n, max(1, min(n // _PART, _MOST_PARTS)) + 1).astype(int)
     with single_threaded_blas():
         return map_parts(lambda part: work(slice(edges[part], edges[part + 1])), len(edges) - 1)
+
+
+def joined_parts(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """What `by_parts` gave as one array: memory that is new is slow to fill, and threads share that."""
+    edges = np.cumsum([0, *map(len, parts)])
+    out = np.empty((edges[-1], *parts[0].shape[1:]), dtype=parts[0].dtype)
+
+    def place(index: int) -> None:
+        out[edges[index] : edges[index + 1]] = parts[index]
+
+    map_parts(place, len(parts))
+    return out

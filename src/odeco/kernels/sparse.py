@@ -11,10 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.kernels._native import gram_rows, posterior_rows, project_rows, scatter_rows, weighted_column_sums
+from odeco.kernels._native import (
+    gram_rows,
+    posterior_rows,
+    posterior_sets,
+    project_rows,
+    scatter_rows,
+    weighted_column_sums,
+)
 from odeco.kernels.threads import balanced_parts, map_parts, thread_count
 
-__all__ = ["add_posteriors", "gram_rows", "project_rows", "scatter_rows", "sparse_product", "weighted_column_sums"]
+__all__ = [
+    "add_posterior_sets",
+    "add_posteriors",
+    "gram_rows",
+    "project_rows",
+    "scatter_rows",
+    "sparse_product",
+    "weighted_column_sums",
+]
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +70,13 @@ def add_posteriors(
         word_counts += sums
         totals += shares
     return float(sum(found))
+
+
+def add_posterior_sets(
+    counts: Any, weights: Floats, logs: Floats, log_weights: Floats, totals: Floats, out: Floats, likelihoods: Floats
+) -> None:
+    """The E step of several mixtures over all rows (`posterior_sets`), on the thread that calls."""
+    posterior_sets(*_parts(counts), weights, logs, log_weights, 0, counts.shape[0], totals, out, likelihoods)
 
 
 def _parts(counts: Any) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:

@@ -77,10 +77,17 @@ class CrowdMoments(Additive):
 
     def views(self, votes: sparse.csr_array) -> list[Floats]:
         """Mean votes of each group, and whether it voted: three arrays (n, L + 1)."""
-        sums = np.asarray((votes @ self._sum).todense()).reshape(-1, 3, self.n_classes)
-        totals = sums.sum(axis=2, keepdims=True)
-        shares = sums / np.maximum(totals, 1)
-        return [np.hstack([shares[:, g], (totals[:, g] > 0).astype(float)]) for g in range(3)]
+        (n, _), n_labels = votes.shape, self.n_classes
+        # The same votes in the columns of their groups: where several meet in one, the dense array has their sum.
+        places = self._sum.indices[votes.indices]
+        sums = sparse.csr_array((votes.data, places, votes.indptr), shape=(n, 3 * n_labels)).toarray()
+        totals = sums @ np.kron(np.eye(3), np.ones((n_labels, 1)))
+        blocks = np.empty((3, n, n_labels + 1))
+        for g, block in enumerate(blocks):
+            own = sums[:, g * n_labels : (g + 1) * n_labels]
+            np.divide(own, np.maximum(totals[:, g, None], 1), out=block[:, :n_labels])
+            block[:, n_labels] = totals[:, g] > 0
+        return list(blocks)
 
     @property
     def label_counts(self) -> Floats:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from odeco.families.counts import CATEGORICAL
-from odeco.families.responsibilities import posterior
 from odeco.families.simplex import log_dirichlet, proportions
+from odeco.kernels.sparse import add_posterior_sets
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinements
 from odeco.sources.votes import VoteBatch
@@ -86,22 +86,18 @@ def maximize(totals: Floats, counts: Floats, smoothing: float) -> CrowdParameter
 
 
 class CrowdPosteriors(CrowdSums):
-    """The E step under several sets of parameters: one product with the votes for all of them."""
+    """The E step under several sets of parameters, in one loop over the votes."""
 
     def __init__(self, parameters: Sequence[CrowdParameters]) -> None:
         n_workers, k, n_labels = parameters[0].confusion.shape
         super().__init__(len(parameters), (n_workers, k, n_labels))
-        self._slopes = np.hstack([_log_confusion(each) for each in parameters])
+        self._slopes = np.ascontiguousarray(np.hstack([_log_confusion(each) for each in parameters]))
         self._constants = np.array([np.log(each.weights) for each in parameters])
 
     def update(self, batch: VoteBatch) -> None:
         """Add the items of a batch."""
-        joint = np.asarray(batch.votes @ self._slopes).reshape(-1, *self._constants.shape) + self._constants
-        n, n_sets, k = joint.shape
-        weights = batch.row_weights()
-        shares, values = posterior(joint.reshape(-1, k), np.repeat(weights, n_sets))
-        self.log_likelihood += weights @ values.reshape(n, n_sets)
-        self.add(batch.votes, shares.reshape(joint.shape))
+        known, sums = (self._slopes, self._constants), (self.totals, self.counts, self.log_likelihood)
+        add_posterior_sets(batch.votes, batch.row_weights(), *known, *sums)
 
 
 def _log_confusion(parameters: CrowdParameters) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from odeco.kernels.products import by_parts, joined_parts
+from odeco.kernels.threads import map_parts
 from odeco.sources.values import EXACT, is_frame, is_missing, plain_array, plain_column, refuse_inexact, symbol_of
 
 Values = NDArray[Any]
@@ -17,6 +19,11 @@ Values = NDArray[Any]
 NO_LABELS = "X has no labels: every entry is NaN or -1."
 # Text that stands for no label: what numpy makes of NaN and of None among strings.
 _NO_TEXT = ("", "nan", "<NA>", "NaT")
+
+# Labels that are numbers below this are looked up in a table, which is quicker than sorting them.
+_COUNTED = 2**16
+# Entries of a table from which on its columns are shared between threads.
+_MANY = 2**17
 
 # Names that a long DataFrame may give its three columns.
 _ITEMS = ("item", "items", "task", "question", "example", "unit", "object", "instance")
@@ -102,6 +109,8 @@ def _as_table(X: Any) -> tuple[list[Values], list[str] | None]:
         )
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise ValueError(f"X is empty: its shape is {array.shape}, and at least one item and one annotator are needed.")
+    if array.dtype.kind in "biuf":  # there is nothing to say of one column of numbers
+        return _by_column(lambda column: _plain(column, "X"), list(array.T)), None
     return [_plain(array[:, j], f"column {j} of X") for j in range(array.shape[1])], None
 
 
@@ -174,13 +183,18 @@ def name_codes(given: Any) -> Values:
 def _labels(column: Values, classes: Values | None) -> tuple[Values, NDArray[np.intp]]:
     """Codes of labels that were given."""
     if column.dtype != object:
-        odd = column[~np.isfinite(column) | (column != np.round(column)) | (column < 0)]
-        if odd.size:
-            raise ValueError(
-                f"X has the label {odd[0]}: labels are categories, given as whole numbers from 0 on or as strings, "
-                "with NaN or -1 where none was given."
-            )
+        _check_labels(column)
     return _match(column, classes, "label", "The classes are those seen in fit; fit again, or leave it out.")
+
+
+def _check_labels(given: Values) -> None:
+    """Raise for a number that is no label."""
+    sound = np.isfinite(given) & (given == np.round(given)) & (given >= 0)
+    if not sound.all():
+        raise ValueError(
+            f"X has the label {given[~sound][0]}: labels are categories, given as whole numbers from 0 on or as "
+            "strings, with NaN or -1 where none was given."
+        )
 
 
 def _match(column: Values, known: Values | None, what: str, advice: str) -> tuple[Values, NDArray[np.intp]]:
@@ -212,16 +226,62 @@ def _read_wide(
         own = workers
     for column in columns:
         refuse_inexact(column, "X")  # joined below, beside floats
+    items = np.arange(len(columns[0]))
+    if any(column.dtype == object for column in columns) or (classes is not None and classes.dtype.kind == "U"):
+        columns = [column if column.dtype == object else _named(column) for column in columns]  # all of them by name
+    elif (numbered := _numbered(columns, classes)) is not None:
+        return CrowdLabels(numbered[1], items, own, numbered[0], "wide")
     given = [~_missing(column) for column in columns]
-    strings = classes is not None and classes.dtype.kind == "U"
-    if strings or any(column.dtype == object for column in columns):  # numbers beside strings: all of them by name
-        columns = [column if column.dtype == object else _named(column) for column in columns]
     chosen = np.concatenate([column[mask] for column, mask in zip(columns, given, strict=True)])
     kinds, codes = _labels(chosen, classes)
     rows = np.concatenate([np.flatnonzero(mask) for mask in given])
     who = np.repeat(np.arange(len(columns)), [int(mask.sum()) for mask in given])
-    items = np.arange(len(columns[0]))
     return CrowdLabels(_votes(rows, who, codes, len(items), len(own), len(kinds)), items, own, kinds, "wide")
+
+
+def _numbered(columns: list[Values], classes: Values | None) -> tuple[Values, sparse.csr_array] | None:
+    """Labels and votes of columns of small whole numbers, which need no sorting; None where some are large."""
+    seen = _by_column(_seen_labels, columns)
+    n_numbers = max(map(len, seen))
+    if n_numbers > _COUNTED:
+        return None
+    numbers = np.flatnonzero(np.any([np.pad(each, (0, n_numbers - len(each))) for each in seen], axis=0))
+    kinds, codes = _labels(numbers.astype(np.float64), classes)
+    places = np.full(n_numbers + 1, -1, dtype=np.int32)  # the last one is that of no label, -1
+    places[numbers] = codes
+    firsts = len(kinds) * np.arange(len(columns), dtype=_index_type(len(columns) * len(kinds)))
+
+    def run(part: slice) -> tuple[NDArray[np.integer[Any]], NDArray[np.intp]]:
+        block = np.stack([column[part] for column in columns], axis=1)
+        none = _missing(block)
+        block[none] = -1
+        given = ~none
+        return (places[block.astype(np.intp)] + firsts)[given], np.count_nonzero(given, axis=1)
+
+    found = by_parts(run, len(columns[0]))
+    indices, ends = joined_parts([part[0] for part in found]), np.concatenate([[0], *(part[1] for part in found)])
+    ones = joined_parts([np.broadcast_to(1.0, len(part[0])) for part in found])
+    shape = (len(columns[0]), len(columns) * len(kinds))
+    votes = sparse.csr_array((ones, indices, ends.cumsum(dtype=_index_type(len(ones)))), shape=shape)
+    votes.has_canonical_format = True  # a worker has one label for an item, and columns ascend with the workers
+    return kinds, votes
+
+
+def _seen_labels(column: Values) -> NDArray[np.bool_]:
+    """Whether each number from 0 to the largest label is one of them; too long, and of no use, where one is large."""
+    given = column[~_missing(column)]
+    _check_labels(given)
+    seen = np.zeros(1 + int(min(given.max(initial=-1), _COUNTED)), dtype=bool)
+    if len(seen) <= _COUNTED:
+        seen[given.astype(np.intp)] = True
+    return seen
+
+
+def _by_column(work: Callable[[Values], Values], columns: Sequence[Values]) -> list[Values]:
+    """What each column gives, on threads where that is worth the while."""
+    if len(columns) * len(columns[0]) < _MANY:
+        return [work(column) for column in columns]
+    return map_parts(lambda j: work(columns[j]), len(columns))
 
 
 def _named(column: Values) -> Values:
@@ -254,6 +314,13 @@ def _votes(
     rows: NDArray[np.intp], who: NDArray[np.intp], codes: NDArray[np.intp], n: int, n_workers: int, n_classes: int
 ) -> sparse.csr_array:
     shape = (n, n_workers * n_classes)
-    votes = sparse.coo_array((np.ones(len(rows)), (rows, who * n_classes + codes)), shape=shape).tocsr()
+    whole = _index_type(max(*shape, len(rows)))
+    places = rows.astype(whole), (who * n_classes + codes).astype(whole)
+    votes = sparse.coo_array((np.ones(len(rows)), places), shape=shape).tocsr()
     votes.sum_duplicates()
     return votes
+
+
+def _index_type(largest: int) -> type[np.integer[Any]]:
+    """What compiled loops read without a copy, where it is enough."""
+    return np.int32 if largest < 2**31 else np.int64

@@ -399,3 +399,27 @@ class TestLabelsKeepTheirNames:
     def test_a_table_without_columns(self):
         with pytest.raises(ValueError, match="X is empty: it has no columns"):
             DawidSkene().fit(pd.DataFrame())
+
+
+@pytest.mark.parametrize("n_threads", ["1", "2", "3"])
+def test_numbers_are_read_as_their_names_are(n_threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers go through tables, on threads; names and large numbers through sorting."""
+    monkeypatch.setenv("ODECO_NUM_THREADS", n_threads)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 5, (20_000, 7))
+    numbers = np.where(codes < 0, np.nan, 3 * codes + 2)  # 2, 5, ..., 14
+    names = np.where(codes < 0, None, np.array(list("abcde"), dtype=object)[codes])
+    found, named, large = (read_labels(X, "wide") for X in (numbers, names, numbers + 10**6))
+    for other in (named, large):
+        assert (found.votes != other.votes).nnz == 0
+        assert found.votes.indices.dtype == other.votes.indices.dtype
+    assert found.votes.has_canonical_format
+    assert found.classes.tolist() == [2, 5, 8, 11, 14]
+    assert found.classes.dtype == large.classes.dtype
+    again = read_labels(numbers[:100], "wide", classes=found.classes)
+    assert (again.votes != found.votes[:100]).nnz == 0
+    with pytest.raises(ValueError, match="label 3, never seen"):
+        read_labels(np.where(numbers == 2, 3, numbers), "wide", classes=found.classes)
+    numbers[7, 3], numbers[5, 4] = 2.5, -3
+    with pytest.raises(ValueError, match=r"the label 2\.5:"):
+        read_labels(numbers, "wide")

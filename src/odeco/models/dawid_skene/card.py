@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 from odeco.models.multiview.card import THREE_VIEWS
@@ -13,6 +11,8 @@ from odeco.models.multiview.card import THREE_VIEWS
 
 def _in_columns_of_groups(moments: Any) -> bool:
     """Labels of each annotator go to the columns of his group."""
+    import numpy as np
+
     labels, width, found = moments.n_classes, moments.n_classes + 1, moments._sum
     n_votes = len(moments.groups) * labels
     if moments._votes.shape != (n_votes, 3 * width + 1) or found.shape != (n_votes, 3 * labels):

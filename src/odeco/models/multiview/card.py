@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, SMOOTHING, TOL, refine
 
@@ -24,6 +22,8 @@ def _share_out_the_views(basis: Any) -> bool:
 
 def _as_the_basis_asks(moments: Any) -> bool:
     """Sums of the sizes that the basis asks for."""
+    import numpy as np
+
     widths, (a, b, c) = moments.basis.widths, moments.basis.ranks()
     outside = [(t, g) for t in range(len(widths)) for g in range(3) if t not in moments.basis.groups[g]]
     return (
@@ -38,6 +38,8 @@ def _as_the_basis_asks(moments: Any) -> bool:
 
 
 def _shapes_of(arrays: Iterable[Any]) -> list[tuple[int, ...]]:
+    import numpy as np
+
     return [np.shape(array) for array in arrays]
 
 

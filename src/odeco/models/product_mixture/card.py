@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from odeco.fitting.card import Card, Option, Stored, shapes
 from odeco.models.card_parts import EFFORT, MAX_ITER, MIXTURE, TOL, refine
 
@@ -15,12 +13,16 @@ _FAMILIES = ("gaussian", "bernoulli", "categorical", "poisson")
 
 def _one_family_each(families: Any) -> bool:
     """Each column belongs to one family."""
+    import numpy as np
+
     columns = np.concatenate([families.numbers, families.categorical])
     return bool((np.sort(columns) == np.arange(families.centre.size)).all()) and bool((families.sizes > 0).all())
 
 
 def _of_the_columns(sums: Any) -> bool:
     """Sums over the features of the columns."""
+    import numpy as np
+
     found = sums.reference.features, sums.triples.features
     expected = [type(features).of(sums.schema, features.centre, features.scale) for features in found]
     return all(
@@ -31,6 +33,8 @@ def _of_the_columns(sums: Any) -> bool:
 
 def _check(parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
     """The columns of a table by three accounts: schema, families, and the parameters of a component."""
+    import numpy as np
+
     if "_families" not in learned:
         return
     families, schema = learned["_families"], learned["_schema"]
