@@ -83,7 +83,9 @@ def child_code(code: str) -> Any:
 
 def _last_line(arguments: list[str]) -> Any:
     command = [sys.executable, *arguments]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+    # Compiled modules are kept, as after an installation: otherwise an import tells how long it takes to compile them.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment).stdout
     return json.loads(output.strip().splitlines()[-1])
 
 

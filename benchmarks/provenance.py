@@ -31,14 +31,14 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 _TENSORS = ("decomposition", "tensors")
-_STEPS = ("refinement/loop.py", "families", "kernels/threads.py")
+_STEPS = ("refinement/loop.py", "families", "kernels/threads.py", "kernels/columns.py")
 _WORDS = (
-    *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/dirichlet.py",
+    *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/cubes.py", "moments/dirichlet.py",
     "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py", "kernels/products.py",
     "kernels/alignment.py", "sources/documents.py",
 )  # fmt: skip
 _VIEWS = (
-    *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "reduction/views.py", "reduction/symmetrized.py",
+    *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "moments/cubes.py", "reduction/views.py", "reduction/symmetrized.py",
     "reduction/least_squares.py", "reduction/groups.py", "sources/views.py",
 )  # fmt: skip
 _CHAINS = (
