@@ -320,6 +320,38 @@ def add_score_products(
     Scores are piecewise linear functions of the outputs, constant beyond the grid; `tables` is (k, 2 n_cells).
     """
 
+# Steps and their features. A map is center (d,), axes (d, d), knots (q, d) and products (m, 2), as in
+# `odeco.moments.sequence_features.FeatureMap`. Of n steps the first `n_own` count; neighbours may follow them, with
+# which the last ones make pairs and triples. `first` is 1 where a sequence begins, and `weights` may be empty, for
+# ones; a pair and a triple count as the least of their steps.
+
+def project_steps(
+    values: Doubles, center: Doubles, axes: Doubles, knots: Doubles, products: Int64s, coefficients: Doubles,
+    offsets: Doubles, out: Doubles, /,
+) -> None:  # fmt: skip
+    """out[i, t] = offsets[i] + <coefficients[i], features of values[t]>; values (n, d), NaN where one is missing."""
+
+def add_step_pairs(
+    values: Doubles, first: Flags, weights: Doubles, n_own: int, center: Doubles, axes: Doubles, knots: Doubles,
+    products: Int64s, total: Doubles, square: Doubles, lagged: Doubles, added: Doubles, /,
+) -> None:  # fmt: skip
+    """Add features (f,), their products (f, f) with themselves, and with those of the next step.
+
+    `square` must be symmetric. `added` (2,) gets the weights of steps and of pairs.
+    """
+
+def add_step_triples(
+    values: Doubles, first: Flags, weights: Doubles, n_own: int, z: Doubles, center: Doubles, pairs: Doubles,
+    triples: Doubles, begun: Doubles, seen: Doubles, sums: Doubles, seen_products: Doubles, products: Doubles,
+    added: Doubles, /,
+) -> None:  # fmt: skip
+    """Add products of z (k, n) of consecutive steps, and z of first steps, `begun` (k,).
+
+    Of middle steps also values about the centre, `sums` (2k, d), and their squares (2k, d, 1) or products (2k, d, d),
+    each times z of the step before and then z of the one after; `seen` and `seen_products` say with how much of it. The
+    products must be symmetric. `added` (3,) gets the weights of pairs, of triples and of first steps.
+    """
+
 def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:
     """Add sums of products of two and of four coordinates of the samples start to stop, columns of (r, n).
 
