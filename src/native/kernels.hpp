@@ -145,6 +145,10 @@ struct GaussianKernels {
                           const double* half, const double* constants, double least, Rows<double> rows, double* scales);
     void (*diagonal_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
                           double* first, double* second);
+    void (*full_rows)(Rows<const double> values, const double* center, const double* triangles, Rows<const double> shifts,
+                      const double* constants, double least, Rows<double> rows, double* scales);
+    void (*full_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
+                      double* first, double* second);
 };
 
 // Functions of one observation: `odeco.moments.sequence_features` says which.

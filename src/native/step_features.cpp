@@ -120,16 +120,6 @@ void project_steps(Rows<const double> values, const FeatureMap& map, Rows<const 
     }
 }
 
-ODECO_INLINE void multiply(const double* first, const double* second, Index size, double* out) {
-    for (Index t = 0; t < size; t += N) store(out + t, load(first + t) * load(second + t));
-}
-
-ODECO_INLINE double sum_of(const double* row, Index size) {
-    Lanes sum{};
-    for (Index t = 0; t < size; t += N) sum += load(row + t);
-    return total<double>(sum);
-}
-
 // What the steps of a block count, 0 after the last: each, with the next, with the next two, as the first of a sequence.
 struct Weights {
     double own[STRIDE], pair[STRIDE], triple[STRIDE], first[STRIDE];
@@ -155,29 +145,22 @@ struct Weights {
     }
 };
 
-// Symmetric matrices from what lies above their diagonals.
-void mirror(double* matrices, Index n, Index d) {
-    for (Index i = 0; i < n; ++i)
-        for (Index a = 0; a < d; ++a)
-            for (Index b = 0; b < a; ++b) matrices[(i * d + a) * d + b] = matrices[(i * d + b) * d + a];
-}
-
 void add_step_pairs(const LinkedSteps& steps, const FeatureMap& map, const StepPairs& out) {
     Features features(map);
     const Index size = features.size();
     Weights weights;
     Scratch<double> found((size + RIGHT) * STRIDE), weighed(size * STRIDE);
     auto weigh = [&](const double* by, Index padded) {
-        for (Index i = 0; i < size; ++i) multiply(found + i * STRIDE, by, padded, weighed + i * STRIDE);
+        for (Index i = 0; i < size; ++i) multiply<double>(found + i * STRIDE, by, padded, weighed + i * STRIDE);
     };
     for (Index begin = 0; begin < steps.n_own; begin += LENGTH - 1) {  // the last of a block is the neighbour of another
         const Index own = smaller<Index>(LENGTH - 1, steps.n_own - begin), padded = RowShape<double>(own).padded();
         for (Index s = 0; s <= own; s += PIECE) features.find(steps.values, begin + s, found + s, STRIDE);
         weights.find(steps, begin, own, padded);
-        out.weights[0] += sum_of(weights.own, padded);
-        out.weights[1] += sum_of(weights.pair, padded);
+        out.weights[0] += sum_of<double>(weights.own, padded);
+        out.weights[1] += sum_of<double>(weights.pair, padded);
         weigh(weights.own, padded);
-        for (Index i = 0; i < size; ++i) out.total[i] += sum_of(weighed + i * STRIDE, padded);
+        for (Index i = 0; i < size; ++i) out.total[i] += sum_of<double>(weighed + i * STRIDE, padded);
         for (Index i = 0; i < size; i += LEFT)  // of the square the part from the diagonal on
             add_inner<double>(weighed + i * STRIDE, smaller<Index>(LEFT, size - i), found + i * STRIDE, size - i, STRIDE,
                               padded, [&](Index a) { return out.square[i + a] + i; });
@@ -206,9 +189,9 @@ struct TripleBlock {
             __builtin_memcpy(z + i * STRIDE, out.z[i] + begin, there * sizeof(double));
             for (Index s = there; s < STRIDE; ++s) z[i * STRIDE + s] = 0;
         }
-        out.weights[0] += sum_of(weights.pair, size);
-        out.weights[1] += sum_of(weights.triple, size);
-        out.weights[2] += sum_of(weights.first, size);
+        out.weights[0] += sum_of<double>(weights.pair, size);
+        out.weights[1] += sum_of<double>(weights.triple, size);
+        out.weights[2] += sum_of<double>(weights.first, size);
         add_neighbours(size);
         add_middle(begin, size);
     }
@@ -216,18 +199,18 @@ struct TripleBlock {
   private:
     void add_neighbours(Index size) {
         for (Index i = 0; i < k; ++i) {
-            multiply(z + i * STRIDE, weights.first, size, left);
-            out.first[i] += sum_of(left, size);
+            multiply<double>(z + i * STRIDE, weights.first, size, left);
+            out.first[i] += sum_of<double>(left, size);
         }
-        for (Index i = 0; i < k; ++i) multiply(z + i * STRIDE, weights.pair, size, left + i * STRIDE);
+        for (Index i = 0; i < k; ++i) multiply<double>(z + i * STRIDE, weights.pair, size, left + i * STRIDE);
         add_inner<double>(left, k, z + 1, k, STRIDE, size, [&](Index i) { return out.pairs + i * k; });
         for (Index i = 0; i < k; ++i) {
-            multiply(z + i * STRIDE, weights.triple, size, around + i * STRIDE);
-            multiply(z + i * STRIDE + 2, weights.triple, size, around + (k + i) * STRIDE);
+            multiply<double>(z + i * STRIDE, weights.triple, size, around + i * STRIDE);
+            multiply<double>(z + i * STRIDE + 2, weights.triple, size, around + (k + i) * STRIDE);
         }
         for (Index i = 0; i < k; ++i) {
             for (Index j = 0; j < k; ++j)
-                multiply(around + i * STRIDE, z + j * STRIDE + 1, size, left + j * STRIDE);
+                multiply<double>(around + i * STRIDE, z + j * STRIDE + 1, size, left + j * STRIDE);
             add_inner<double>(left, k, z + 2, k, STRIDE, size, [&](Index j) { return out.triples + (i * k + j) * k; });
         }
     }
@@ -239,7 +222,7 @@ struct TripleBlock {
         if (missing) return add_rows(seen, size, out.seen, out.seen_products);
         const Index n_products = out.crossed ? d * d : d;
         for (Index i = 0; i < 2 * k; ++i) {
-            const double sum = sum_of(around + i * STRIDE, size);
+            const double sum = sum_of<double>(around + i * STRIDE, size);
             for (Index c = 0; c < d; ++c) out.seen[i * d + c] += sum;
             for (Index c = 0; c < n_products; ++c) out.seen_products[i * n_products + c] += sum;
         }
@@ -266,14 +249,10 @@ struct TripleBlock {
     void add_rows(const double* of, Index size, double* first, double* second) {
         add_inner<double>(around, 2 * k, of, d, STRIDE, size, [&](Index i) { return first + i * d; });
         if (!out.crossed) {
-            for (Index c = 0; c < d; ++c) multiply(of + c * STRIDE, of + c * STRIDE, size, products + c * STRIDE);
+            for (Index c = 0; c < d; ++c) multiply<double>(of + c * STRIDE, of + c * STRIDE, size, products + c * STRIDE);
             return add_inner<double>(around, 2 * k, products, d, STRIDE, size, [&](Index i) { return second + i * d; });
         }
-        for (Index c = 0; c < d; ++c) {
-            for (Index e = c; e < d; ++e) multiply(of + c * STRIDE, of + e * STRIDE, size, products + (e - c) * STRIDE);
-            add_inner<double>(around, 2 * k, products, d - c, STRIDE, size,
-                              [&](Index i) { return second + (i * d + c) * d + c; });
-        }
+        add_crossed(around, 2 * k, of, d, STRIDE, size, products, second);
     }
 };
 

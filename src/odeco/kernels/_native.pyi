@@ -260,6 +260,20 @@ def diagonal_sums(
 ) -> None:
     """Weights, weighted sums and sums of squares about the centre, each added to (k, d); NaN counts nowhere."""
 
+def full_rows(
+    values: Doubles, center: Doubles, triangles: Doubles, shifts: Doubles, constants: Doubles, least: float,
+    out: Doubles, scales: Doubles, /,
+) -> None:  # fmt: skip
+    """Like `diagonal_rows`, of log densities constants[j] - |triangles[j] (value - center) + shifts[j]|^2 / 2.
+
+    Lower triangles (k, d, d), shifts (k, d), constants (k,). Nothing may be missing.
+    """
+
+def full_sums(
+    values: Doubles, center: Doubles, weights: Doubles, totals: Doubles, first: Doubles, second: Doubles, /
+) -> None:
+    """Weights (k,), weighted sums (k, d) and symmetric sums of products (k, d, d) about the centre; NaN is there."""
+
 def normalize(joint: Floats, highest: Floats, totals: Floats, /) -> None:
     """Responsibilities in place of log joint densities (k, m), components in rows.
 

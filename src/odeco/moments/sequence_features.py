@@ -16,6 +16,8 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.moments.columns import Columns, covariance_about
+
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 Flags = NDArray[np.uint8]
@@ -65,19 +67,18 @@ class FeatureMap:
 
 def learn_map(values: Floats, *, correlated: bool = False) -> FeatureMap:
     """A map for data like these: columns standardized, or whitened where states have covariances of their own."""
-    d = values.shape[1]
-    center = np.nanmean(values, axis=0)
-    centred = np.where(np.isnan(values), 0.0, values - center)
+    d, columns = values.shape[1], Columns.of(values)
+    center = columns.mean
     if correlated:
-        eigenvalues, vectors = np.linalg.eigh(centred.T @ centred / len(values))
+        eigenvalues, vectors = np.linalg.eigh(covariance_about(values, center))
         axes = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)))
     else:
-        deviations = np.sqrt(np.mean(centred**2, axis=0))
+        deviations = columns.deviation * np.sqrt(columns.seen / columns.n)  # missing entries are at the centre
         axes = np.diag(1.0 / np.where(deviations > 0, deviations, 1.0))
     n_knots = max(0, -(-_FEWEST_FEATURES // d) - 6)
     levels = (np.arange(n_knots) + 0.5) / max(n_knots, 1)
-    some = centred[:: -(-len(centred) // _KNOT_STEPS)]
-    knots = np.quantile(some @ axes, levels, axis=0) if n_knots else np.empty((0, d))
+    some = values[:: -(-len(values) // _KNOT_STEPS)] - center
+    knots = np.quantile(np.nan_to_num(some) @ axes, levels, axis=0) if n_knots else np.empty((0, d))
     first, second = np.triu_indices(d if correlated else 0, 1)
     return FeatureMap(center, axes, knots, np.column_stack([first, second])[:_MOST_PRODUCTS])
 

@@ -21,6 +21,7 @@ from odeco.models.hmm.feature_chain import Chain, recover_chain
 from odeco.models.hmm.policy import POLICY
 from odeco.models.hmm.search import spread
 from odeco.moments.base import Additive
+from odeco.moments.columns import Columns
 from odeco.moments.passes import Passes
 from odeco.moments.sequence_features import (
     FeatureBasis,
@@ -239,16 +240,16 @@ def cluster_start(
 ) -> HMMParameters[Any]:
     """Clusters of the observations as states, transitions as counted between them."""
     values, first, weights = steps_of(sample)
-    spread = np.nanstd(values, axis=0)
-    standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
+    columns = Columns.of(values)
+    standard = np.nan_to_num((values - columns.mean) / np.where(columns.deviation > 0, columns.deviation, 1.0))
     labels = clusters(standard, n_components, rng, n_rounds)
     return _labelled(values, first, weights, labels, n_components, like)
 
 
-def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
+def within_deviations(values: Floats, columns: Columns, n_components: int, rng: np.random.Generator) -> Floats:
     """Deviation of each column within a typical cluster: the unit of a state, however far apart states are."""
     some = values[rng.choice(len(values), min(len(values), POLICY.cluster_rows), replace=False)]
-    center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    center, spread = columns.mean, columns.deviation
     # A constant column has no unit of its own; its rounding must not become one.
     spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
     standard = np.nan_to_num((some - center) / spread)
