@@ -142,8 +142,10 @@ class Sequences:
 
     def observations(self, low: int = 0, high: int | None = None) -> Floats:
         """What was observed at all steps, or at those from low to high."""
-        values = self.values[low:high] if self.codes is None else self.values[self.codes[low:high]]
-        return np.asarray(values, dtype=np.float64)
+        if self.codes is None:
+            return np.asarray(self.values[low:high], dtype=np.float64)
+        # An index of rows takes four times as long.
+        return np.asarray(np.take(self.values, self.codes[low:high].astype(np.intp), axis=0), dtype=np.float64)
 
     # What sequences elsewhere do as well (`odeco.sources.chains`).
 
