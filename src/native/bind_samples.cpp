@@ -30,6 +30,23 @@ void diagonal_sums(const Table& values, const Doubles& center, const Table& weig
                              exactly("second", second, k, d).data);
 }
 
+void full_rows(const Table& values, const Doubles& center, const Cube<const double>& triangles, const Table& shifts,
+               const Doubles& constants, double least, const Matrix<double>& out, const Vector<double>& scales) {
+    const Index n = extent(values), d = extent(values, 1), k = extent(out, 1);
+    exactly("out", out, n, k);
+    gaussian().full_rows(rows(values), exactly("center", center, d), exactly("triangles", triangles, k, d, d),
+                         exactly("shifts", shifts, k, d), exactly("constants", constants, k), least, rows(out),
+                         exactly("scales", scales, n));
+}
+
+void full_sums(const Table& values, const Doubles& center, const Table& weights, const Vector<double>& totals,
+               const Matrix<double>& first, const Cube<double>& second) {
+    const Index n = extent(values), d = extent(values, 1), k = extent(weights, 1);
+    exactly("weights", weights, n, k);
+    gaussian().full_sums(rows(values), exactly("center", center, d), rows(weights), exactly("totals", totals, k),
+                         exactly("first", first, k, d).data, exactly("second", second, k, d, d));
+}
+
 template <class Real>
 void normalize(const Matrix<Real>& joint, const Vector<Real>& highest, const Vector<Real>& totals) {
     const Index m = extent(joint, 1);
@@ -194,6 +211,8 @@ void bind_samples(nb::module_& module) {
     define(module, "centred_columns", centred_columns<double, float>);
     define(module, "diagonal_rows", diagonal_rows);
     define(module, "diagonal_sums", diagonal_sums);
+    define(module, "full_rows", full_rows);
+    define(module, "full_sums", full_sums);
     define(module, "smoothing_splines", smoothing_splines);
     define(module, "jacobi_sweep", jacobi_sweep);
 }

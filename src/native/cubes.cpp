@@ -29,10 +29,6 @@ template <class Real> struct Columns {
     }
 };
 
-template <class Real> ODECO_INLINE void multiply(const Real* first, const Real* second, Index size, Real* out) {
-    for (Index t = 0; t < size; t += WIDTH<Real>) store(out + t, load(first + t) * load(second + t));
-}
-
 template <class Real> void add_cubes(const CubeSamples<Real>& of, double* sums) {
     const Index k1 = of.k[0], k2 = of.k[1], k3 = of.k[2], n = of.first.n;
     const bool same12 = of.first.data == of.second.data, same23 = of.second.data == of.third.data;

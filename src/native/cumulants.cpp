@@ -7,11 +7,6 @@ namespace {
 
 constexpr Index LENGTH = 512;  // samples at a time: products of all pairs stay in the second-level cache
 
-template <class Real>
-ODECO_INLINE void multiply(const Real* first, const Real* second, Index size, Real* out) {
-    for (Index t = 0; t < size; t += WIDTH<Real>) store(out + t, load(first + t) * load(second + t));
-}
-
 template <class Real> struct Block {
     Index r, n_pairs;
     Scratch<Real> samples, weighted, pairs, left;
@@ -43,9 +38,7 @@ template <class Real> struct Block {
     ODECO_INLINE void add(Index j, Index size, double* second, double* fourth) {
         for (Index i = 0; i <= j; ++i) {
             multiply<Real>(samples + i * LENGTH, weighted + j * LENGTH, size, left + i * LENGTH);
-            Vec<Real> sum{};
-            for (Index t = 0; t < size; t += WIDTH<Real>) sum += load(left + i * LENGTH + t);
-            second[i * r + j] += double(total<Real>(sum));
+            second[i * r + j] += double(sum_of<Real>(left + i * LENGTH, size));
         }
         const Index first = pair(j);
         add_inner<Real>(left, j + 1, pairs + first * LENGTH, n_pairs - first, LENGTH, size,

@@ -85,6 +85,7 @@ const ChainKernels& chains() { return ODECO_CHOOSE(chains); }
 const ShortChainKernels& short_chains() { return ODECO_CHOOSE(short_chains); }
 const ViterbiKernels& viterbi() { return ODECO_CHOOSE(viterbi); }
 const GaussianKernels& gaussian() { return ODECO_CHOOSE(gaussian); }
+const FeatureKernels& step_features() { return ODECO_CHOOSE(step_features); }
 const TableKernels& tables() { return ODECO_CHOOSE(tables); }
 const SplineKernels& splines() { return ODECO_CHOOSE(splines); }
 const FrameKernels& frames() { return ODECO_CHOOSE(frames); }

@@ -20,6 +20,7 @@ const ChainKernels& chains();
 const ShortChainKernels& short_chains();
 const ViterbiKernels& viterbi();
 const GaussianKernels& gaussian();
+const FeatureKernels& step_features();
 const TableKernels& tables();
 const SplineKernels& splines();
 const FrameKernels& frames();

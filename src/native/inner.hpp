@@ -43,4 +43,33 @@ ODECO_INLINE void add_inner(const Real* left, Index n_left, const Real* right, I
         }
 }
 
+template <class Real> ODECO_INLINE void multiply(const Real* first, const Real* second, Index size, Real* out) {
+    for (Index t = 0; t < size; t += WIDTH<Real>) store(out + t, load(first + t) * load(second + t));
+}
+
+template <class Real> ODECO_INLINE Real sum_of(const Real* row, Index size) {
+    Vec<Real> sum{};
+    for (Index t = 0; t < size; t += WIDTH<Real>) sum += load(row + t);
+    return total<Real>(sum);
+}
+
+// Products of rows c and e >= c with each of `n_left` rows, by blocks of matrices (d, d) of which the part from the diagonal
+// on is added to; `products` is room for d rows and those that are read behind them.
+ODECO_INLINE void add_crossed(const double* left, Index n_left, const double* rows, Index d, Index stride, Index size,
+                              double* products, double* out) {
+    for (Index c = 0; c < d; ++c) {
+        for (Index e = c; e < d; ++e)
+            multiply(rows + c * stride, rows + e * stride, size, products + (e - c) * stride);
+        add_inner<double>(left, n_left, products, d - c, stride, size,
+                          [&](Index i) { return out + (i * d + c) * d + c; });
+    }
+}
+
+// Symmetric matrices from what lies above their diagonals.
+ODECO_INLINE void mirror(double* matrices, Index n, Index d) {
+    for (Index i = 0; i < n; ++i)
+        for (Index a = 0; a < d; ++a)
+            for (Index b = 0; b < a; ++b) matrices[(i * d + a) * d + b] = matrices[(i * d + b) * d + a];
+}
+
 }  // namespace odeco::ODECO_ISA

@@ -153,6 +153,45 @@ struct GaussianKernels {
                           const double* half, const double* constants, double least, Rows<double> rows, double* scales);
     void (*diagonal_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
                           double* first, double* second);
+    void (*full_rows)(Rows<const double> values, const double* center, const double* triangles, Rows<const double> shifts,
+                      const double* constants, double least, Rows<double> rows, double* scales);
+    void (*full_sums)(Rows<const double> values, const double* center, Rows<const double> weights, double* totals,
+                      double* first, double* second);
+};
+
+// Functions of one observation: `odeco.moments.sequence_features` says which.
+struct FeatureMap {
+    const double* center;               // (d,)
+    Rows<const double> axes, knots;     // (d, d), (q, d)
+    Rows<const std::int64_t> products;  // (m, 2)
+};
+
+// Observations in order, NaN where one is missing; after the first `n_own` of them come neighbours that others count.
+struct LinkedSteps {
+    Rows<const double> values;
+    const std::uint8_t* first;
+    Span<const double> weights;  // empty: 1 for each step
+    Index n_own;
+};
+
+struct StepPairs {
+    double *total, *weights;      // (f,), (2,)
+    Rows<double> square, lagged;  // (f, f)
+};
+
+struct StepTriples {
+    Rows<const double> z;  // (k, steps)
+    const double* center;  // (d,)
+    double *pairs, *triples, *first, *weights;       // (k, k), (k, k, k), (k,), (3,)
+    double *seen, *values, *seen_products, *products;  // (2k, d), the last two (2k, d, d) where crossed
+    bool crossed;
+};
+
+struct FeatureKernels {
+    void (*project_steps)(Rows<const double> values, const FeatureMap&, Rows<const double> coefficients,
+                          const double* offsets, Rows<double> out);
+    void (*add_step_pairs)(const LinkedSteps&, const FeatureMap&, const StepPairs&);
+    void (*add_step_triples)(const LinkedSteps&, const StepTriples&);
 };
 
 template <class Real> struct MixtureKernels {
@@ -305,6 +344,7 @@ struct FrameKernels {
     extern const ShortChainKernels short_chains;                                                                         \
     extern const ViterbiKernels viterbi;                                                                                 \
     extern const GaussianKernels gaussian;                                                                               \
+    extern const FeatureKernels step_features;                                                                           \
     extern const MixtureKernels<float> mixture32;                                                                        \
     extern const MixtureKernels<double> mixture64;                                                                       \
     extern const PosteriorKernels<float> posteriors32;                                                                   \

@@ -46,6 +46,8 @@ DRAWS = "unit/refinement/test_lda_likelihood.py"
 WEIGHTED = "unit/uncertainty/test_weighted.py"
 INTERVALS = "unit/uncertainty/test_intervals.py"
 EVIDENCE = "unit/fitting/test_choice.py::test_of_one_component_the_marginal_likelihood_is_exact"
+COLUMNS = "unit/moments/test_columns.py"
+STEPS = "unit/moments/test_sequence_features.py::test_sums_are_those_of_a_loop"
 NARROWED = "unit/fitting/test_choice.py::test_moments_of_more_hold_those_of_fewer"
 FILLED = "unit/fitting/test_choice.py::test_moments_that_are_filled_in_hold_nearly_those_of_fewer"
 PLACES = "unit/uncertainty/test_places.py"
@@ -351,5 +353,9 @@ MUTATIONS = [
     Mutation("models/single_topic/estimator.py", "words = trials * (members", "words = (members", EVIDENCE),
     Mutation("fitting/choice/judging.py", "self.size.sum() * self.taken", "self.taken.size * self.taken", EVIDENCE),
     Mutation("moments/sequence_features.py", "np.r_[:size, k : k + size]", "np.r_[:size, :size]", NARROWED),
+    # Steps: means over what is there, pairs and triples that reach into the next run
+    Mutation("moments/columns.py", "mean = total / count", "mean = total / len(values)", COLUMNS),
+    Mutation("moments/sequence_features.py", "slice(run.start, run.stop + 1)", "slice(run.start, run.stop)", STEPS),
+    Mutation("moments/sequence_features.py", "min(run.stop + 2, n_steps)", "min(run.stop + 1, n_steps)", STEPS),
     Mutation("models/product_mixture/moments.py", "inner / lengths)", "inner)", FILLED),
 ]

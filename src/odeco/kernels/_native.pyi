@@ -269,6 +269,20 @@ def diagonal_sums(
 ) -> None:
     """Weights, weighted sums and sums of squares about the centre, each added to (k, d); NaN counts nowhere."""
 
+def full_rows(
+    values: Doubles, center: Doubles, triangles: Doubles, shifts: Doubles, constants: Doubles, least: float,
+    out: Doubles, scales: Doubles, /,
+) -> None:  # fmt: skip
+    """Like `diagonal_rows`, of log densities constants[j] - |triangles[j] (value - center) + shifts[j]|^2 / 2.
+
+    Lower triangles (k, d, d), shifts (k, d), constants (k,). Nothing may be missing.
+    """
+
+def full_sums(
+    values: Doubles, center: Doubles, weights: Doubles, totals: Doubles, first: Doubles, second: Doubles, /
+) -> None:
+    """Weights (k,), weighted sums (k, d) and symmetric sums of products (k, d, d) about the centre; NaN is there."""
+
 def normalize(joint: Floats, highest: Floats, totals: Floats, /) -> None:
     """Responsibilities in place of log joint densities (k, m), components in rows.
 
@@ -360,6 +374,38 @@ def add_cubes(first: Floats, second: Floats, third: Floats, weights: Doubles, su
     Blocks may be wider, their rows any distance apart. Of blocks that are the same array every pair is there once:
     where the first two are, entries with a <= b are filled, where the last two are those with b <= c; others may hold
     anything. `weights` (n,) may be empty, for ones.
+    """
+
+# Steps and their features. A map is center (d,), axes (d, d), knots (q, d) and products (m, 2), as in
+# `odeco.moments.sequence_features.FeatureMap`. Of n steps the first `n_own` count; neighbours may follow them, with
+# which the last ones make pairs and triples. `first` is 1 where a sequence begins, and `weights` may be empty, for
+# ones; a pair and a triple count as the least of their steps.
+
+def project_steps(
+    values: Doubles, center: Doubles, axes: Doubles, knots: Doubles, products: Int64s, coefficients: Doubles,
+    offsets: Doubles, out: Doubles, /,
+) -> None:  # fmt: skip
+    """out[i, t] = offsets[i] + <coefficients[i], features of values[t]>; values (n, d), NaN where one is missing."""
+
+def add_step_pairs(
+    values: Doubles, first: Flags, weights: Doubles, n_own: int, center: Doubles, axes: Doubles, knots: Doubles,
+    products: Int64s, total: Doubles, square: Doubles, lagged: Doubles, added: Doubles, /,
+) -> None:  # fmt: skip
+    """Add features (f,), their products (f, f) with themselves, and with those of the next step.
+
+    `square` must be symmetric. `added` (2,) gets the weights of steps and of pairs.
+    """
+
+def add_step_triples(
+    values: Doubles, first: Flags, weights: Doubles, n_own: int, z: Doubles, center: Doubles, pairs: Doubles,
+    triples: Doubles, begun: Doubles, seen: Doubles, sums: Doubles, seen_products: Doubles, products: Doubles,
+    added: Doubles, /,
+) -> None:  # fmt: skip
+    """Add products of z (k, n) of consecutive steps, and z of first steps, `begun` (k,).
+
+    Of middle steps also values about the centre, `sums` (2k, d), and their squares (2k, d, 1) or products (2k, d, d),
+    each times z of the step before and then z of the one after; `seen` and `seen_products` say with how much of it. The
+    products must be symmetric. `added` (3,) gets the weights of pairs, of triples and of first steps.
     """
 
 def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:

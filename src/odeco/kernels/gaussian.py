@@ -1,5 +1,5 @@
-"""Densities and weighted sums of Gaussian observations with diagonal covariances: one pass over a slice each."""
+"""Densities and weighted sums of Gaussian observations: one pass over a slice each."""
 
-from odeco.kernels._native import diagonal_rows, diagonal_sums
+from odeco.kernels._native import diagonal_rows, diagonal_sums, full_rows, full_sums
 
-__all__ = ["diagonal_rows", "diagonal_sums"]
+__all__ = ["diagonal_rows", "diagonal_sums", "full_rows", "full_sums"]

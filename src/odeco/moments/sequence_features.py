@@ -3,7 +3,8 @@
 Means alone do not see states that differ in their variances, and the moments of raw observations are noisy where tails
 are heavy. So an observation becomes a vector of features (Proposition 3.4 holds for any function of x_t), whitened by
 their covariance, and only the k - 1 directions that predict the next step best are kept, with the constant 1 before
-them: the triples are k x k x k, whatever d is, and cost n k^3 / BLAS.
+them: the triples are k x k x k, whatever d is, and cost n k^3. Features are formed in compiled loops, a few steps at a
+time, and forgotten (`odeco.kernels.step_features`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.moments.columns import Columns, covariance_about
+
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
-ReadSteps = Callable[[slice], tuple[Floats, NDArray[np.bool_], Floats]]
+Flags = NDArray[np.uint8]
+ReadSteps = Callable[[slice], tuple[Floats, Flags, Floats]]
 
-_REACH = 6.0  # deviations: what lies farther says no more than that it is far
-_BLOCK = 2048  # steps whose features are formed at a time: they stay in the second-level cache
-_GROUP = 8  # blocks whose sums are kept as one, whatever the number of threads
+_RUN = 8192  # steps of a compiled call: long beside what Python does for it, and all that is made of them is in cache
+_MOST_PARTS = 24  # that are summed each on its own, whatever the number of threads
 _FEWEST_FEATURES = 60
 _MOST_PRODUCTS = 120
 _KNOT_STEPS = 8192  # from which quantiles are read: steps of features need not stand exactly there
@@ -46,44 +49,36 @@ class FeatureMap:
     knots: Floats = field(repr=False)
     products: NDArray[np.intp] = field(repr=False)
 
-    def coordinates(self, values: Floats) -> Floats:
-        """Standard coordinates (m, d), missing ones 0, far ones drawn in."""
-        centred = values - self.center
-        np.copyto(centred, 0.0, where=np.isnan(centred))
-        y = centred @ self.axes
-        return np.clip(y, -_REACH, _REACH, out=y)
+    @property
+    def size(self) -> int:
+        """Number of features f: in order y and y^2, d each, the products, steps, logarithms, two bumps, steps at knots.
 
-    def __call__(self, values: Floats) -> Floats:
-        """Features (m, f): first y and y^2, (d) each, then the products, then the rest. One lies after the other."""
-        y = np.ascontiguousarray(self.coordinates(values).T)
-        squares = y * y
-        crossed = y[self.products[:, 0]] * y[self.products[:, 1]]
-        wide = 1.0 / (1.0 + squares)
-        parts = [y, squares, crossed, _step(2 * y), np.log(squares + 0.05), wide * wide, 1.0 / (1.0 + 8.0 * squares)]
-        parts += [_step(2 * (y - knot[:, None])) for knot in self.knots]
-        return np.concatenate(parts).T
+        With u = 2 y, and 2 (y - knot) for each row of knots, steps are u / (1 + |u|); logarithms are of y^2 + 0.05, and
+        bumps 1 / (1 + y^2)^2 and 1 / (1 + 8 y^2). Missing entries are at the centre, far ones are drawn in to 6.
+        """
+        return (6 + len(self.knots)) * self.center.size + len(self.products)
 
-
-def _step(u: Floats) -> Floats:
-    """A smooth step from -1 to 1, without a transcendental function: features are half of the time of a pass."""
-    return np.asarray(u / (1.0 + np.abs(u)))
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """What the compiled loops read."""
+        floats = (np.ascontiguousarray(a, dtype=np.float64) for a in (self.center, self.axes, self.knots))
+        return *floats, np.ascontiguousarray(self.products, dtype=np.int64)  # type: ignore[return-value]
 
 
 def learn_map(values: Floats, *, correlated: bool = False) -> FeatureMap:
     """A map for data like these: columns standardized, or whitened where states have covariances of their own."""
-    d = values.shape[1]
-    center = np.nanmean(values, axis=0)
-    centred = np.where(np.isnan(values), 0.0, values - center)
+    d, columns = values.shape[1], Columns.of(values)
+    center = columns.mean
     if correlated:
-        eigenvalues, vectors = np.linalg.eigh(centred.T @ centred / len(values))
+        eigenvalues, vectors = np.linalg.eigh(covariance_about(values, center))
         axes = vectors / np.sqrt(np.maximum(eigenvalues, 1e-12 * max(eigenvalues[-1], 1e-300)))
     else:
-        deviations = np.sqrt(np.mean(centred**2, axis=0))
+        deviations = columns.deviation * np.sqrt(columns.seen / columns.n)  # missing entries are at the centre
         axes = np.diag(1.0 / np.where(deviations > 0, deviations, 1.0))
     n_knots = max(0, -(-_FEWEST_FEATURES // d) - 6)
     levels = (np.arange(n_knots) + 0.5) / max(n_knots, 1)
-    some = centred[:: -(-len(centred) // _KNOT_STEPS)]
-    knots = np.quantile(some @ axes, levels, axis=0) if n_knots else np.empty((0, d))
+    some = values[:: -(-len(values) // _KNOT_STEPS)] - center
+    knots = np.quantile(np.nan_to_num(some) @ axes, levels, axis=0) if n_knots else np.empty((0, d))
     first, second = np.triu_indices(d if correlated else 0, 1)
     return FeatureMap(center, axes, knots, np.column_stack([first, second])[:_MOST_PRODUCTS])
 
@@ -93,38 +88,41 @@ class FeaturePairs:
 
     def __init__(self, features: FeatureMap) -> None:
         self.features = features
-        size = features(features.center[None]).shape[1]
+        size = features.size
         self.weight, self.pair_weight = 0.0, 0.0
         self.total, self.square, self.lagged = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
 
-    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
-        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
+    def update(self, values: Floats, first: Flags, weights: Floats) -> Self:
+        """Add steps in order; ``first[t]`` says that a sequence begins with t. Steps of weight 0 do not count."""
 
-        def group(blocks: Sequence[slice]) -> FeaturePairs:
-            found = self if blocks[0].start == 0 else FeaturePairs(self.features)
-            for block in blocks:
-                found._add(values[block], linked[block], weights[block], last=block.stop == len(values))
+        def part(runs: Sequence[slice]) -> FeaturePairs:
+            found = FeaturePairs(self.features)
+            for run in runs:
+                here = slice(run.start, run.stop + 1)  # with the neighbour of its last step
+                found._add(values[here], first[here], weights[here], run.stop - run.start)
             return found
 
-        for found in _in_groups(group, _blocks(len(values), 1))[1:]:
-            self.merge(found)
+        for found in _in_parts(part, len(values)):
+            self._plus(found)
         return self
 
-    def _add(self, values: Floats, linked: NDArray[np.bool_], w: Floats, *, last: bool) -> None:
-        f = self.features(values)
-        own = len(f) if last else len(f) - 1  # the last one is the first of the next block
-        pair = np.where(linked[:-1], np.minimum(w[:-1], w[1:]), 0.0)
-        self.total += w[:own] @ f[:own]
-        self.square += _weighed(f[:own], w[:own]).T @ f[:own]
-        self.lagged += _weighed(f[:-1], pair).T @ f[1:]
-        self.weight += w[:own].sum()
-        self.pair_weight += pair.sum()
+    def _add(self, values: Floats, first: Flags, weights: Floats, n_own: int) -> None:
+        from odeco.kernels.step_features import add_step_pairs
+
+        added = np.zeros(2)
+        arrays = self.features.arrays
+        add_step_pairs(values, first, weights, n_own, *arrays, self.total, self.square, self.lagged, added)
+        self.weight += float(added[0])
+        self.pair_weight += float(added[1])
+
+    def _plus(self, other: FeaturePairs) -> None:
+        for name in ("total", "square", "lagged", "weight", "pair_weight"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def merge(self, other: FeaturePairs) -> Self:
         """Add the sums of ``other``, which has the same features."""
         _same(self.features, other.features)
-        for name in ("total", "square", "lagged", "weight", "pair_weight"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self._plus(other)
         return self
 
     def basis(
@@ -175,17 +173,20 @@ class FeatureBasis:
         """The basis of fewer states: directions come in the order of their correlation."""
         return replace(self, projection=self.projection[:, : size - 1], lift=self.lift[:, : size - 1])
 
+    @property
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Rows (size, f) and offsets (size,): z of features f is ``offsets + rows @ f``."""
+        rows = np.zeros((self.size, len(self.mean)))
+        rows[1:] = self.projection.T
+        return rows, np.append(1.0, -(self.mean @ self.projection))
+
     def __call__(self, values: Floats) -> Floats:
         """z of each step, (m, size)."""
-        return self.project(self.features(values))
+        from odeco.kernels.step_features import project_steps
 
-    def project(self, features: Floats) -> Floats:
-        """z of features (m, f), (m, size)."""
-        out = np.empty((self.size, len(features)))
-        out[0] = 1.0
-        np.matmul(self.projection.T, features.T, out=out[1:])
-        out[1:] -= (self.mean @ self.projection)[:, None]
-        return out.T
+        z = np.empty((self.size, len(values)))
+        project_steps(values, *self.features.arrays, *self.coefficients, z)
+        return z.T
 
 
 class FeatureTriples:
@@ -211,53 +212,37 @@ class FeatureTriples:
         shape = (2 * k, d, d) if len(basis.features.products) else (2 * k, d)
         self.seen_products, self.products = np.zeros(shape), np.zeros(shape)
 
-    def update(self, values: Floats, linked: NDArray[np.bool_], weights: Floats) -> Self:
-        """Add steps in order; ``linked[t]`` says that t + 1 follows t. Steps of weight 0 do not count."""
-        update_triples([self], len(values), lambda block: (values[block], linked[block], weights[block]))
+    def update(self, values: Floats, first: Flags, weights: Floats) -> Self:
+        """Add steps in order; ``first[t]`` says that a sequence begins with t. Steps of weight 0 do not count."""
+        update_triples([self], len(values), lambda here: (values[here], first[here], weights[here]))
         return self
 
-    def add(
-        self, values: Floats, z: Floats, linked: NDArray[np.bool_], weights: Floats, *, first: bool, last: bool
-    ) -> None:
-        """Add a block of steps; unless it is the last, its last step and its last pair belong to the next block."""
-        k = z.shape[1]
-        pair = np.where(linked[:-1], np.minimum(weights[:-1], weights[1:]), 0.0)
-        triple = np.minimum(pair[:-1], pair[1:])
-        begins = np.where(np.append(first, ~linked[:-1]), weights, 0.0)
-        if not last:
-            pair[-1] = begins[-1] = 0.0
-        outer = _weighed(z[:-2], triple).T[:, None] * z.T[:, 1:-1]
-        self.pairs += _weighed(z[:-1], pair).T @ z[1:]
-        self.triples += (outer.reshape(k * k, -1) @ z[2:]).reshape(k, k, k)
-        self.first += begins @ z
-        self.pair_weight += pair.sum()
-        self.triple_weight += triple.sum()
-        self.first_weight += begins.sum()
-        self._add_middle(values[1:-1], _weighed(np.concatenate([z.T[:, :-2], z.T[:, 2:]]).T, triple))
+    def add(self, values: Floats, first: Flags, weights: Floats, n_own: int, z: Floats) -> None:
+        """Add ``n_own`` steps with their z (k, m); the neighbours of the last of them follow, if there are any."""
+        from odeco.kernels.step_features import add_step_triples
 
-    def _add_middle(self, values: Floats, around: Floats) -> None:
-        """Observations of middle steps (m, d), times the weighted z of both neighbours (m, 2k)."""
-        centred = values - self.basis.features.center
-        seen = (~np.isnan(centred)).astype(np.float64)
-        np.copyto(centred, 0.0, where=seen == 0)
-        self.seen += around.T @ seen
-        self.values += around.T @ centred
-        self.seen_products += self._products(seen, around)
-        self.products += self._products(centred, around)
-
-    def _products(self, rows: Floats, around: Floats) -> Floats:
-        if self.products.ndim == 2:
-            return np.asarray(around.T @ (rows * rows))
-        return np.array([(rows * column[:, None]).T @ rows for column in around.T])
+        added = np.zeros(3)
+        seen, products = (a.reshape(*a.shape[:2], -1) for a in (self.seen_products, self.products))
+        add_step_triples(
+            values, first, weights, n_own, z, np.ascontiguousarray(self.basis.features.center), self.pairs,
+            self.triples, self.first, self.seen, self.values, seen, products, added,
+        )  # fmt: skip
+        self.pair_weight += float(added[0])
+        self.triple_weight += float(added[1])
+        self.first_weight += float(added[2])
 
     def merge(self, other: Self) -> Self:
         """Add the sums of ``other``, which is on the same basis."""
         _same(self.basis.features, other.basis.features)
         if not np.array_equal(self.basis.projection, other.basis.projection):
             raise ValueError("cannot merge moments of different bases: learn one basis before the data are split.")
+        self.plus(other)
+        return self
+
+    def plus(self, other: FeatureTriples) -> None:
+        """Add sums that are known to be on the same basis."""
         for name in (*self.names, "n"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        return self
 
     def narrowed(self, size: int) -> FeatureTriples:
         """The sums on the first directions of the basis: what a basis of fewer states would have collected."""
@@ -278,46 +263,46 @@ class FeatureTriples:
 
 
 def update_triples(all_sums: Sequence[FeatureTriples], n_steps: int, read: ReadSteps) -> None:
-    """Add steps to triples on several bases of the same features, which are computed once; threads over blocks.
+    """Add steps to triples on several bases of the same features, which are computed once; threads over parts.
 
-    ``read(block)`` gives the steps of a slice as `FeatureTriples.update` takes them.
+    ``read(slice)`` gives the steps of a slice as `FeatureTriples.update` takes them.
     """
+    from odeco.kernels.step_features import project_steps
+
     if not all_sums:
         return
+    rows, offsets = (np.concatenate(parts) for parts in zip(*(s.basis.coefficients for s in all_sums), strict=True))
+    ends = np.cumsum([sums.basis.size for sums in all_sums])
 
-    def group(blocks: Sequence[slice]) -> list[FeatureTriples]:
+    def part(runs: Sequence[slice]) -> list[FeatureTriples]:
         found = [FeatureTriples(sums.basis) for sums in all_sums]
-        for block in blocks:
-            values, linked, weights = read(block)
-            features, first, last = all_sums[0].basis.features(values), block.start == 0, block.stop == n_steps
-            for sums in found:
-                sums.add(values, sums.basis.project(features), linked, weights, first=first, last=last)
+        for run in runs:
+            values, first, weights = read(slice(run.start, min(run.stop + 2, n_steps)))
+            z = np.empty((len(rows), len(values)))
+            project_steps(values, *all_sums[0].basis.features.arrays, rows, offsets, z)
+            for sums, end in zip(found, ends, strict=True):
+                sums.add(values, first, weights, run.stop - run.start, z[end - sums.basis.size : end])
         return found
 
-    for found in _in_groups(group, _blocks(n_steps, 2)):
+    for found in _in_parts(part, n_steps):
         for sums, more in zip(all_sums, found, strict=True):
-            sums.merge(more)
+            sums.plus(more)
     for sums in all_sums:
         sums.n += n_steps
 
 
-def _in_groups(work: Callable[[Sequence[slice]], Result], blocks: list[slice]) -> list[Result]:
-    """What each group of blocks gives, on threads; the groups do not depend on their number."""
-    from odeco.kernels.threads import map_parts, single_threaded_blas
+def _in_parts(work: Callable[[Sequence[slice]], Result], n: int) -> list[Result]:
+    """What the runs of each part of n steps give, on threads; parts and runs do not depend on their number."""
+    from odeco.kernels.threads import map_parts
 
-    with single_threaded_blas():
-        return map_parts(lambda i: work(blocks[_GROUP * i : _GROUP * (i + 1)]), -(-len(blocks) // _GROUP))
+    n_parts = min(-(-n // _RUN), _MOST_PARTS)
+    bounds = np.linspace(0, n, n_parts + 1).astype(int).tolist()
 
+    def part(p: int) -> Result:
+        low, high = bounds[p], bounds[p + 1]
+        return work([slice(start, min(start + _RUN, high)) for start in range(low, high, _RUN)])
 
-def _blocks(n: int, overlap: int) -> list[slice]:
-    """Slices of fixed length that share ``overlap`` steps with the next; every run of overlap + 1 steps is in one."""
-    starts = range(0, max(n - overlap, 1), _BLOCK)
-    return [slice(start, min(start + _BLOCK + overlap, n)) for start in starts]
-
-
-def _weighed(rows: Floats, weights: Floats) -> Floats:
-    """Rows times their weights: as they are where all are 1, as nearly always."""
-    return rows if (weights == 1.0).all() else rows * weights[:, None]
+    return map_parts(part, n_parts)
 
 
 def _same(first: FeatureMap, second: FeatureMap) -> None:

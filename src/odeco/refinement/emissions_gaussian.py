@@ -1,12 +1,13 @@
 """Gaussian emissions of hidden Markov models: spherical, diagonal, full and tied covariances; entries may be missing.
 
 Everything is computed about a common centre (the mean of the data), so that an offset of the data costs no digits.
-Diagonal families are one compiled loop a slice; full ones a triangular product for each state.
+Densities and sums are one compiled loop a slice, or of full ones a loop for each pattern of entries that are missing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +15,11 @@ from numpy.typing import NDArray
 
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
-from odeco.refinement.emissions import LEAST_LOG, Emission, Statistics, exponentials
+from odeco.refinement.emissions import LEAST_LOG, Emission, Statistics
 
 Floats = NDArray[np.float64]
 
 _LARGEST_LOG = 14.0  # of a variance in units of the column's: with the floor, Cholesky's factor exists
-_BLOCK = 2**16  # standardized numbers at a time: they stay in the second-level cache
 _SPIKE = 1e-5  # of a variance in units of the column's: below, a state sits on a few equal values
 
 
@@ -106,13 +106,18 @@ class DiagonalGaussian(GaussianEmission):
         """(k, d)."""
         return np.broadcast_to(self.covars if self.kind.order else self.covars[:, None], self.means.shape)
 
+    @cached_property
+    def _coefficients(self) -> tuple[Floats, Floats, Floats]:
+        """Of values and of their squares, and constants, (d, k) each: once for all slices of a pass."""
+        variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
+        linear, square, constants = natural(means, variances)
+        return linear, -square, constants
+
     def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
         from odeco.kernels.gaussian import diagonal_rows
 
-        variances, means = np.ascontiguousarray(self._variances.T), np.ascontiguousarray((self.means - self.center).T)
-        linear, square, constants = natural(means, variances)
         rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
-        diagonal_rows(observations, self.center, linear, -square, constants, LEAST_LOG, rows, scales)
+        diagonal_rows(observations, self.center, *self._coefficients, LEAST_LOG, rows, scales)
         return rows, scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
@@ -162,49 +167,56 @@ class FullGaussian(GaussianEmission):
         """Covariances (k, d, d)."""
         return np.broadcast_to(self.covars, (self.n_components, *self.covars.shape[-2:]))
 
-    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
-        logs = self._log_density(observations - self.center)
-        scales = logs.max(axis=0)
-        logs -= scales
-        return np.ascontiguousarray(exponentials(logs).T), scales
+    @cached_property
+    def _standard(self) -> tuple[Floats, Floats, Floats]:
+        """What `_standardizing` says of all columns: once for all slices of a pass."""
+        return self._standardizing(np.arange(self.means.shape[1]))
 
-    def _log_density(self, centred: Floats) -> Floats:
-        """Log densities (k, m) of what is there of centred observations."""
-        k, out = self.n_components, np.empty((self.n_components, len(centred)))
-        means, matrices = self.means - self.center, self._matrices()
-        for rows, columns in _patterns(centred):
-            d, part = columns.size, centred[rows].T[columns]
-            turns, shifts, constants = standardizing(means[:, columns], matrices[:, columns[:, None], columns])
-            turns = np.swapaxes(turns, 1, 2).reshape(k * d, d)
-            found = np.empty((k, part.shape[1]))
-            step = max(_BLOCK // (k * d + 1), 64)
-            for low in range(0, part.shape[1], step):
-                standard = turns @ part[:, low : low + step]
-                standard += shifts.reshape(-1, 1)
-                standard = standard.reshape(k, d, standard.shape[1])
-                np.einsum("jcm,jcm->jm", standard, standard, out=found[:, low : low + step])
-            out[:, rows] = constants[:, None] - 0.5 * found
-        return out
+    def _standardizing(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+        """Triangles, shifts and constants of the log densities of some columns, about the centre."""
+        means, matrices = (self.means - self.center)[:, columns], self._matrices()[:, columns[:, None], columns]
+        turns, shifts, constants = standardizing(means, matrices)
+        return np.ascontiguousarray(np.swapaxes(turns, 1, 2)), np.ascontiguousarray(shifts), constants
+
+    def likelihood(self, observations: NDArray[Any]) -> tuple[Floats, Floats]:
+        missing = np.isnan(observations)
+        if not missing.any():
+            return self._complete(observations, self.center, self._standard)
+        rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
+        for where, columns in _patterns(missing):
+            part = np.ascontiguousarray(observations[where][:, columns])
+            rows[where], scales[where] = self._complete(part, self.center[columns], self._standardizing(columns))
+        return rows, scales
+
+    def _complete(
+        self, observations: Floats, center: Floats, coefficients: tuple[Floats, Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        """Likelihood rows and scales of observations of which nothing is missing."""
+        from odeco.kernels.gaussian import full_rows
+
+        rows, scales = np.empty((len(observations), self.n_components)), np.empty(len(observations))
+        full_rows(observations, center, *coefficients, LEAST_LOG, rows, scales)
+        return rows, scales
 
     def statistics(self, observations: NDArray[Any], weights: Floats) -> Statistics:
         """Weights (k,), first (k, d) and second sums (k, d, d) about the centre; what is missing at its expectation."""
-        centred = observations - self.center
+        from odeco.kernels.gaussian import full_sums
+
         k, d = self.means.shape
         totals, first, second = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
-        for rows, columns in _patterns(centred):
+        missing = np.isnan(observations)
+        if not missing.any():
+            full_sums(observations, self.center, weights, totals, first, second)
+            return totals, first, second
+        for where, columns in _patterns(missing):
             if columns.size == 0:
                 continue
-            part, shares = centred[rows], np.ascontiguousarray(weights[rows].T)
-            totals += shares.sum(axis=1)
-            turned = np.ascontiguousarray(part.T)
+            centred = observations[where] - self.center
             for j in range(k):
-                if columns.size < d:
-                    part, spread = self._fill(centred[rows], columns, j)
-                    turned = np.ascontiguousarray(part.T)
-                    second[j] += shares[j].sum() * spread
-                weighed = turned * shares[j]
-                first[j] += shares[j] @ part
-                second[j] += weighed @ part
+                here, shares = slice(j, j + 1), np.ascontiguousarray(weights[where, j : j + 1])
+                filled, spread = self._fill(centred, columns, j) if columns.size < d else (centred, 0.0)
+                full_sums(filled, np.zeros(d), shares, totals[here], first[here], second[here])
+                second[j] += shares.sum() * spread
         return totals, first, second
 
     def _fill(self, part: Floats, columns: NDArray[np.intp], state: int) -> tuple[Floats, Floats]:
@@ -267,11 +279,8 @@ FAMILIES: dict[str, type[DiagonalGaussian] | type[FullGaussian]] = {
 }
 
 
-def _patterns(centred: Floats) -> list[tuple[Any, NDArray[np.intp]]]:
-    """Rows that miss the same entries, and the columns that they have: one pattern where nothing is missing."""
-    missing = np.isnan(centred)
-    if not missing.any():
-        return [(slice(None), np.arange(centred.shape[1]))]
+def _patterns(missing: NDArray[np.bool_]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows that miss the same entries, and the columns that they have."""
     kinds, membership = np.unique(missing, axis=0, return_inverse=True)
     membership = membership.ravel()
     return [(np.flatnonzero(membership == i), np.flatnonzero(~kind)) for i, kind in enumerate(kinds)]

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from odeco.refinement.emissions import HMMParameters, Statistics
+from odeco.refinement.emissions import Emission, HMMParameters, Statistics
 from odeco.sources.sequences import Sequences
 
 Floats = NDArray[np.float64]
@@ -30,9 +30,10 @@ _room = local()
 _STRETCH = 1024  # steps of a stretch: eight of them with their messages stay in the second-level cache
 _SHORTEST = 256
 FIRST_BURN = 32  # steps before a stretch at first
-_WORTH_A_THREAD = 1e6  # nanoseconds: a thread takes a tenth of that to start
+_WORTH_A_THREAD = 3e5  # nanoseconds: a thread takes a third of that to start, at worst
 _KEPT = 2**18  # steps up to which what the kernels want of them is kept from pass to pass, 5 bytes each
 _PARTS = (1, 2, 4, 8)  # tasks that are summed in one
+_DISTINCT = 4096  # distinct observations of which a thread takes the likelihoods at a time
 _AGREE = 1e-8  # relative difference of two messages that count as one: below what a sum of 1e6 logarithms can show
 _NEGLIGIBLE = 1e-60  # probabilities that no later step makes anything of
 
@@ -155,7 +156,7 @@ class ForwardBackward:
         k = parameters.n_components
         statistics = sums.emission
         if self.data.codes is not None:
-            statistics = parameters.emission.statistics(self.data.values, sums.rows)
+            statistics = _statistics(parameters.emission, self.data.values, sums.rows)
         transitions = sums.pairs.sum(axis=2)[:k, :k] * parameters.transmat
         return Expectations(sums.log_likelihood, sums.start, transitions, statistics)
 
@@ -272,6 +273,30 @@ class ForwardBackward:
         return messages
 
 
+def _likelihoods(emission: Emission, values: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Rows and scales of distinct observations, on threads where there are many."""
+    from odeco.kernels.threads import map_parts
+
+    parts = _parts_of(len(values))
+    if len(parts) == 1:
+        return emission.likelihood(values)
+    rows, scales = zip(*map_parts(lambda p: emission.likelihood(values[parts[p]]), len(parts)), strict=True)
+    return np.concatenate(rows), np.concatenate(scales)
+
+
+def _statistics(emission: Emission, values: NDArray[Any], weights: Floats) -> Statistics:
+    """Sums over distinct observations, on threads where there are many."""
+    from odeco.kernels.threads import map_parts
+
+    parts = _parts_of(len(values))
+    found = map_parts(lambda p: emission.statistics(values[parts[p]], weights[parts[p]]), len(parts))
+    return tuple(sum(others, first) for first, *others in zip(*found, strict=True))
+
+
+def _parts_of(n: int) -> list[slice]:
+    return [slice(low, low + _DISTINCT) for low in range(0, max(n, 1), _DISTINCT)]
+
+
 def _by_step(lanes: Floats, k: int) -> Floats:
     """Messages (length, kp, LANES) of consecutive stretches as rows (steps, k) in the order of the steps."""
     return lanes[:, :k].transpose(2, 0, 1).reshape(-1, k)
@@ -298,7 +323,7 @@ class _Model:
         transmat[:k], transposed[:k] = parameters.transmat, parameters.transmat.T
         rows, scales = np.empty((0, k)), np.empty(0)
         if data.codes is not None:
-            rows, scales = parameters.emission.likelihood(data.values)
+            rows, scales = _likelihoods(parameters.emission, data.values)
             scales = scales if scales.any() else scales[:0]  # symbols have none: nothing to add up
         start = np.ascontiguousarray(parameters.startprob, dtype=np.float64)
         return cls(k, parameters.emission, start, transmat, transposed, np.ascontiguousarray(rows), scales)

@@ -1,4 +1,4 @@
-"""Sums over consecutive features against naive loops; merging and blocks."""
+"""Sums over consecutive features against naive loops; merging and parts."""
 
 from __future__ import annotations
 
@@ -7,101 +7,51 @@ import pytest
 
 from odeco.moments import sequence_features
 from odeco.moments.sequence_features import FeatureBasis, FeaturePairs, FeatureTriples, learn_map
+from tests.oracles.step_features import Steps, pair_sums, triple_sums
 
 K = 4
 
 
-def sequences(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sequences(seed: int = 0) -> Steps:
     """Steps of five sequences, one of them of a single step, one step without an observation."""
     rng = np.random.default_rng(seed)
     lengths = [40, 1, 2, 30, 27]
     x = rng.standard_normal((100, 3)) * rng.uniform(0.5, 2, (100, 1))
-    linked = np.ones(100, dtype=bool)
-    linked[np.cumsum(lengths) - 1] = False
+    first = np.zeros(100, dtype=np.uint8)
+    first[np.cumsum([0, *lengths[:-1]])] = 1
     weights = np.repeat(rng.uniform(0.5, 2, 5), lengths)
     weights[60], x[60] = 0.0, np.nan
-    return x, linked, weights
+    return x, first, weights
 
 
-def basis_of(data: tuple[np.ndarray, np.ndarray, np.ndarray]) -> FeatureBasis:
+def basis_of(data: Steps) -> FeatureBasis:
     return FeaturePairs(learn_map(data[0])).update(*data).basis(K)
 
 
-def naive(data: tuple[np.ndarray, np.ndarray, np.ndarray], basis: FeatureBasis) -> tuple[np.ndarray, np.ndarray]:
-    """E[z1 (x) z2] and E[z1 (x) z2 (x) z3], one step at a time."""
-    x, linked, weights = data
-    z = basis(x)
-    pairs, triples, n_pairs, n_triples = np.zeros((K, K)), np.zeros((K, K, K)), 0.0, 0.0
-    for t in range(len(x) - 1):
-        if linked[t]:
-            weight = min(weights[t : t + 2])
-            pairs += weight * np.multiply.outer(z[t], z[t + 1])
-            n_pairs += weight
-            if t + 2 < len(x) and linked[t + 1]:
-                weight = min(weights[t : t + 3])
-                triples += weight * np.multiply.outer(np.multiply.outer(z[t], z[t + 1]), z[t + 2])
-                n_triples += weight
-    return pairs / n_pairs, triples / n_triples
-
-
-@pytest.mark.parametrize("block", [7, 4096])
-def test_triples_are_those_of_a_loop(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence_features, "_BLOCK", block)
-    data = sequences()
-    basis = basis_of(data)
-    for found, expected in zip(FeatureTriples(basis).update(*data).read(), naive(data, basis), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def naive_rest(data: tuple[np.ndarray, np.ndarray, np.ndarray], basis: FeatureBasis) -> dict[str, np.ndarray]:
-    """z of first steps, and what is there of middle steps times z of both neighbours, one step at a time."""
-    x, linked, weights = data
-    z, d, width, found = basis(x), x.shape[1], 2 * basis.size, {}
-    paired = len(basis.features.products) > 0
-    found["first"] = sum(weights[t] * z[t] for t in range(len(x)) if t == 0 or not linked[t - 1])
-    shape = (width, d, d) if paired else (width, d)
-    found |= {"seen": np.zeros((width, d)), "values": np.zeros((width, d))}
-    found |= {"seen_products": np.zeros(shape), "products": np.zeros(shape)}
-    for t in range(len(x) - 2):
-        if not (linked[t] and linked[t + 1]):
-            continue
-        around = min(weights[t : t + 3]) * np.append(z[t], z[t + 2])
-        row = x[t + 1] - basis.features.center
-        for a in np.flatnonzero(~np.isnan(row)):
-            found["seen"][:, a] += around
-            found["values"][:, a] += around * row[a]
-            for b in np.flatnonzero(~np.isnan(row)) if paired else [a]:
-                place = (slice(None), a, b) if paired else (slice(None), a)
-                found["seen_products"][place] += around
-                found["products"][place] += around * row[a] * row[b]
-    return found
-
-
 @pytest.mark.parametrize("correlated", [False, True])
-@pytest.mark.parametrize("block", [7, 4096])
-def test_first_and_middle_steps_are_those_of_a_loop(
-    block: int, correlated: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sequence_features, "_BLOCK", block)
+@pytest.mark.parametrize("run", [7, 4096])
+def test_sums_are_those_of_a_loop(run: int, correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence_features, "_RUN", run)
     data = sequences()
     data[0][[5, 50, 70], [0, 1, 2]] = np.nan
     data[0][20] *= 100.0  # farther out than features look
-    basis = FeaturePairs(learn_map(data[0], correlated=correlated)).update(*data).basis(K)
-    sums = FeatureTriples(basis).update(*data)
-    for name, expected in naive_rest(data, basis).items():
+    pairs = FeaturePairs(learn_map(data[0], correlated=correlated)).update(*data)
+    for name, expected in pair_sums(pairs.features, data).items():
+        np.testing.assert_allclose(getattr(pairs, name), expected, rtol=1e-10, atol=1e-9, err_msg=name)
+    sums = FeatureTriples(pairs.basis(K)).update(*data)
+    for name, expected in triple_sums(sums.basis, data).items():
         np.testing.assert_allclose(getattr(sums, name), expected, rtol=1e-9, atol=1e-9, err_msg=name)
-    starts = np.append(True, ~data[1][:-1])
-    assert sums.first_weight == pytest.approx(data[2][starts].sum())
 
 
-def test_blocks_do_not_change_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence_features, "_RUN", 7)
     data = sequences()
-    features = learn_map(data[0])
-    whole = FeaturePairs(features).update(*data)
-    monkeypatch.setattr(sequence_features, "_BLOCK", 7)
-    blocks = FeaturePairs(features).update(*data)
-    for name in ("weight", "pair_weight", "total", "square", "lagged"):
-        np.testing.assert_allclose(getattr(blocks, name), getattr(whole, name), rtol=1e-10, atol=1e-9)
+    found = []
+    for n_threads in ("1", "3"):
+        monkeypatch.setenv("ODECO_NUM_THREADS", n_threads)
+        found.append(FeatureTriples(basis_of(data)).update(*data))
+    for name in FeatureTriples.names:
+        np.testing.assert_array_equal(*(getattr(sums, name) for sums in found))
 
 
 def test_the_moments_of_two_parts_merge_into_those_of_the_whole() -> None:
@@ -129,11 +79,11 @@ def test_other_features_or_another_basis_do_not_merge() -> None:
 
 
 def test_cutting_a_sequence_takes_out_the_triples_that_cross_and_no_others() -> None:
-    x, linked, weights = sequences()
-    basis = basis_of((x, linked, weights))
-    cut = linked.copy()
-    cut[20] = False
-    before, after = (FeatureTriples(basis).update(x, links, weights) for links in (linked, cut))
+    x, first, weights = sequences()
+    basis = basis_of((x, first, weights))
+    cut = first.copy()
+    cut[21] = 1
+    before, after = (FeatureTriples(basis).update(x, begins, weights) for begins in (first, cut))
     z = basis(x)
     crossing = sum(weights[t] * np.multiply.outer(np.multiply.outer(z[t], z[t + 1]), z[t + 2]) for t in (19, 20))
     np.testing.assert_allclose(before.triples - after.triples, crossing, atol=1e-11)

@@ -43,7 +43,7 @@ from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions import Emission, HMMParameters
 from odeco.sources.chains import Chains
 from odeco.sources.scale import check_magnitude
-from odeco.sources.sequences import Extent, Joined, Sequences, join_sequences
+from odeco.sources.sequences import Extent, Joined, Sequences, column_bounds, join_sequences
 from odeco.sources.values import number_array
 
 Floats = NDArray[np.float64]
@@ -143,9 +143,10 @@ class FeatureHMM(HiddenMarkovModel):
     def _checked_template(self, source: Chains, extent: Extent, rng: np.random.Generator) -> Emission:
         self._check_seen(extent.largest, extent.n_seen)
         values = source.sample(POLICY.learned_from * POLICY.sample_steps).observations()
-        if isinstance(source, Sequences) and np.isnan(np.fmax.reduce(values, axis=0)).any():
-            values = source.observations()  # a sample may miss what is seldom seen
-        self._check_seen(np.fmax.reduce(values, axis=0), extent.n_seen)
+        largest = column_bounds(values)[1]
+        if isinstance(source, Sequences) and np.isnan(largest).any():
+            values, largest = source.observations(), extent.largest  # a sample may miss what is seldom seen
+        self._check_seen(largest, extent.n_seen)
         return self._template(values, rng)
 
     def _check_seen(self, largest: Floats, n_seen: int) -> None:

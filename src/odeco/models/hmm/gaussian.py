@@ -18,9 +18,11 @@ from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
 from odeco.models.hmm.policy import POLICY
 from odeco.models.hmm.starts import within_deviations
+from odeco.moments.columns import Columns
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_gaussian import FAMILIES, GaussianEmission
 from odeco.sources.scale import check_columns
+from odeco.sources.sequences import column_bounds
 
 Floats = NDArray[np.float64]
 
@@ -179,10 +181,10 @@ class GaussianHMM(FeatureHMM):
         return self.covariance_type in ("full", "tied")
 
     def _template(self, values: Floats, rng: np.random.Generator) -> GaussianEmission:
-        check_columns(np.nanmax(np.abs(values), axis=0))
-        center = np.nanmean(values, axis=0)
-        scale = within_deviations(values, self.n_components, rng)
-        k = self.n_components
+        low, high = column_bounds(values)
+        check_columns(np.maximum(np.abs(low), np.abs(high)))
+        columns, k = Columns.of(values), self.n_components
+        center, scale = columns.mean, within_deviations(values, columns, k, rng)
         shapes = {"spherical": np.full(k, np.mean(scale**2)), "diag": np.tile(scale**2, (k, 1))}
         matrix = np.diag(scale**2)
         shapes |= {"full": np.tile(matrix, (k, 1, 1)), "tied": matrix}

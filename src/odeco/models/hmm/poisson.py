@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,9 +16,10 @@ from odeco.models.hmm.feature_chain import Chain
 from odeco.models.hmm.feature_estimator import FeatureHMM
 from odeco.models.hmm.feature_theorem import StateMoments
 from odeco.models.hmm.policy import POLICY
+from odeco.moments.columns import Columns
 from odeco.moments.sequence_features import FeatureBasis
 from odeco.refinement.emissions_poisson import PoissonEmission
-from odeco.sources.sequences import BATCH_STEPS, Sequences
+from odeco.sources.sequences import BATCH_STEPS, Sequences, column_bounds
 
 Floats = NDArray[np.float64]
 
@@ -129,35 +130,41 @@ class PoissonHMM(FeatureHMM):
         smallest = np.fmin.reduce(values, axis=None)
         if smallest < 0:
             raise ValueError(f"X must hold counts, found {smallest:g}: counts are not negative (NaN: missing).")
-        for block in _blocks(len(values)):
-            broken = values[block] > np.floor(values[block])  # false where one is missing
+
+        def look(part: Floats) -> None:
+            broken = part > np.floor(part)  # false where one is missing
             if broken.any():
-                found = values[block][broken][0]
-                raise ValueError(f"X must hold counts, found {found:g}: use GaussianHMM for real numbers.")
+                raise ValueError(f"X must hold counts, found {part[broken][0]:g}: use GaussianHMM for real numbers.")
+
+        _in_blocks(lambda block: look(values[block]), len(values))
 
     def _packed(self, data: Sequences) -> Sequences:
         """Each distinct row of counts once, where few are distinct: its likelihood is then computed once a pass."""
         values = data.values
-        sizes = 2 + np.nan_to_num(
-            np.fmax.reduce(values, axis=0)
-        )  # counts from 0 on, and one for those that are missing
+        sizes = 2 + np.nan_to_num(column_bounds(values)[1])  # counts from 0 on, and one for those that are missing
         if 4 * np.prod(sizes) > _TABLE * len(values):
             return data
         places = _Places(sizes.astype(np.int64))
         seen = np.zeros(places.n, dtype=bool)
-        for block in _blocks(len(values)):
+
+        def see(block: slice) -> None:
             seen[places.of(values[block])] = True
+
+        _in_blocks(see, len(values))
         distinct = np.flatnonzero(seen)
         if 4 * distinct.size > len(values):
             return data
         numbers = np.cumsum(seen) - 1
         codes = np.empty(len(values), dtype=np.min_scalar_type(distinct.size))
-        for block in _blocks(len(values)):
+
+        def encode(block: slice) -> None:
             codes[block] = numbers[places.of(values[block])]
+
+        _in_blocks(encode, len(values))
         return replace(data, values=places.rows(distinct), codes=codes)
 
     def _template(self, values: Floats, rng: np.random.Generator) -> PoissonEmission:
-        mean = np.nanmean(values, axis=0)
+        mean = Columns.of(values).mean
         floor = 1e-10 * max(float(mean.max()), 1e-100)
         return PoissonEmission(np.tile(np.maximum(mean, floor), (self.n_components, 1)), floor)
 
@@ -207,6 +214,8 @@ class _Places:
         return np.where(digits == self.sizes - 1, np.nan, digits)
 
 
-def _blocks(n: int) -> list[slice]:
-    """Steps that are looked at at a time, so that nothing of the size of the data is made."""
-    return [slice(low, low + BATCH_STEPS) for low in range(0, n, BATCH_STEPS)]
+def _in_blocks(work: Callable[[slice], None], n: int) -> None:
+    """Look at some of n steps at a time, on threads, so that nothing of the size of the data is made."""
+    from odeco.kernels.threads import map_parts
+
+    map_parts(lambda block: work(slice(block * BATCH_STEPS, (block + 1) * BATCH_STEPS)), -(-n // BATCH_STEPS))

@@ -21,6 +21,7 @@ from odeco.models.hmm.feature_chain import Chain, recover_chain
 from odeco.models.hmm.policy import POLICY
 from odeco.models.hmm.search import spread
 from odeco.moments.base import Additive
+from odeco.moments.columns import Columns
 from odeco.moments.passes import Passes
 from odeco.moments.sequence_features import (
     FeatureBasis,
@@ -61,20 +62,18 @@ class FeatureMoments:
         return replace(self, triples=tuple(triples.narrowed(n_components) for triples in self.triples))
 
 
-def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Floats, NDArray[np.bool_], Floats]:
-    """Observations in order (n, d), whether t + 1 follows t, and weights: 0 where more than half is missing.
+def steps_of(data: Sequences, low: int = 0, high: int | None = None) -> tuple[Floats, NDArray[np.uint8], Floats]:
+    """Observations in order (n, d), where sequences begin, and weights: 0 where more than half is missing.
 
     Of all steps, or of those from low to high: what is made here is as large as what is asked for.
     """
     high = len(data) if high is None else high
-    values = data.observations(low, high)
-    linked = np.zeros(len(values), dtype=bool)
-    linked[: min(high, len(data) - 1) - low] = data.first(low + 1, min(high + 1, len(data))) == 0
+    values = np.ascontiguousarray(data.observations(low, high))
     weights = np.ones(len(values)) if data.weights is None else data.step_weights(low, high)
     missing = np.isnan(values)
     if missing.any():
         weights = np.where(missing.mean(axis=1) > 0.5, 0.0, weights)
-    return values, linked, weights
+    return values, data.first(low, high), weights
 
 
 def feature_passes(data: Chains, n_components: int, *, correlated: bool) -> Passes[FeatureMoments]:
@@ -115,7 +114,7 @@ class StreamedFeatures(Additive):
 
     def update(self, batch: Sequences) -> Self:
         """Add whole sequences; returns self."""
-        update_triples(self.triples, len(batch), lambda block: steps_of(batch, block.start, block.stop))
+        update_triples(self.triples, len(batch), lambda run: steps_of(batch, run.start, run.stop))
         return self
 
     def merge(self, other: Self) -> Self:
@@ -240,17 +239,17 @@ def cluster_start(
     n_rounds: int = POLICY.cluster_rounds,
 ) -> HMMParameters[Any]:
     """Clusters of the observations as states, transitions as counted between them."""
-    values, linked, weights = steps_of(sample)
-    spread = np.nanstd(values, axis=0)
-    standard = np.nan_to_num((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0))
+    values, first, weights = steps_of(sample)
+    columns = Columns.of(values)
+    standard = np.nan_to_num((values - columns.mean) / np.where(columns.deviation > 0, columns.deviation, 1.0))
     labels = clusters(standard, n_components, rng, n_rounds)
-    return _labelled(values, linked, weights, labels, n_components, like)
+    return _labelled(values, first, weights, labels, n_components, like)
 
 
-def within_deviations(values: Floats, n_components: int, rng: np.random.Generator) -> Floats:
+def within_deviations(values: Floats, columns: Columns, n_components: int, rng: np.random.Generator) -> Floats:
     """Deviation of each column within a typical cluster: the unit of a state, however far apart states are."""
     some = values[rng.choice(len(values), min(len(values), POLICY.cluster_rows), replace=False)]
-    center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    center, spread = columns.mean, columns.deviation
     # A constant column has no unit of its own; its rounding must not become one.
     spread = np.where(spread > 1e-12 * np.maximum(np.abs(center), 1e-300), spread, 1.0)
     standard = np.nan_to_num((some - center) / spread)
@@ -269,12 +268,12 @@ def clusters(
 
 
 def _labelled(
-    values: Floats, linked: NDArray[np.bool_], weights: Floats, labels: NDArray[np.integer], k: int, like: Emission
+    values: Floats, first: NDArray[np.uint8], weights: Floats, labels: NDArray[np.integer], k: int, like: Emission
 ) -> HMMParameters[Any]:
     member = np.zeros((len(values), k))
     member[np.arange(len(values)), labels] = 1.0
     member = (0.9 * member + 0.1 / k) * weights[:, None]
-    both = linked[:-1]
+    both = first[1:] == 0
     counts = member[:-1][both].T @ member[1:][both] + 1.0 / k
     start = member.sum(axis=0) + 1.0 / k
     emission = like.maximize(like.statistics(values, member))
