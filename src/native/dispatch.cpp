@@ -71,6 +71,8 @@ template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(po
 template <> const PosteriorKernels<double>& posteriors() { return ODECO_CHOOSE(posteriors64); }
 template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
+template <> const ChannelKernels<float>& channels() { return ODECO_CHOOSE(channels32); }
+template <> const ChannelKernels<double>& channels() { return ODECO_CHOOSE(channels64); }
 template <> const CumulantKernels<float>& cumulants() { return ODECO_CHOOSE(cumulants32); }
 template <> const CumulantKernels<double>& cumulants() { return ODECO_CHOOSE(cumulants64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }

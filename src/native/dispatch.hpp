@@ -11,6 +11,7 @@ template <class Real> const Cvb0Kernels<Real>& cvb0(Index width);  // of the row
 template <class Real> const MixtureKernels<Real>& mixture();
 template <class Real> const PosteriorKernels<Real>& posteriors();
 template <class Real> const ScoreKernels<Real>& scores();
+template <class Real> const ChannelKernels<Real>& channels();
 template <class Real> const CumulantKernels<Real>& cumulants();
 const ScoringKernels& scoring();
 const ChainKernels& chains();

@@ -217,7 +217,16 @@ template <class Real> struct ScoreKernels {
     void (*add_score_products)(const ScoredSamples<Real>&, Range, Grid, const float* tables, Rows<double> out);
 };
 
+// `out` holds sums of products of a one and the d centred numbers of each row. Coordinates are columns from `start` on.
+template <class Real> struct ChannelKernels {
+    void (*add_row_products)(Rows<const Real> rows, const double* origin, Span<const double> weights, Rows<double> out);
+    void (*whiten_rows)(Rows<const Real> rows, const Real* origin, Rows<const float> turn, Index start, Rows<float> out);
+    void (*whiten_rows_double)(Rows<const Real> rows, const Real* origin, Rows<const double> turn, Index start,
+                                Rows<double> out);
+};
+
 template <class Real> struct CumulantKernels {
+    void (*add_second)(Rows<const Real> rows, Range, Span<const double> weights, Rows<double> second);
     void (*add_fourth)(Rows<const Real> rows, Range, Span<const double> weights, double* second, double* fourth);
 };
 
@@ -275,6 +284,8 @@ struct FrameKernels {
     extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \
+    extern const ChannelKernels<float> channels32;                                                                       \
+    extern const ChannelKernels<double> channels64;                                                                      \
     extern const CumulantKernels<float> cumulants32;                                                                     \
     extern const CumulantKernels<double> cumulants64;                                                                    \
     extern const SplineKernels splines;                                                                                  \

@@ -320,6 +320,24 @@ def add_score_products(
     Scores are piecewise linear functions of the outputs, constant beyond the grid; `tables` is (k, 2 n_cells).
     """
 
+def add_row_products(rows: Floats, origin: Doubles, weights: Doubles, out: Doubles, /) -> None:
+    """Add sums (d + 1, d + 1) of products of a one and the numbers of every row (n, d), about `origin` (d,).
+
+    `weights` may be empty, for ones. Sums are in double precision.
+    """
+
+def whiten_rows(rows: Floats, origin: Floats, turn: Floats, start: int, out: Floats, /) -> None:
+    """``out[:, start : start + n] = turn @ (rows - origin).T`` of rows (n, d), with `turn` (r, d).
+
+    Rows and origin are of one type, in which they are centred; `turn` and `out` of one that may be another.
+    """
+
+def add_second(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, /) -> None:
+    """Add sums (r, r) of products of two coordinates of the samples start to stop, columns of (r, n).
+
+    `weights` may be empty, for ones.
+    """
+
 def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:
     """Add sums of products of two and of four coordinates of the samples start to stop, columns of (r, n).
 
