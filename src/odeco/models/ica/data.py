@@ -22,7 +22,7 @@ from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
 from odeco.moments.passes import Passes
 from odeco.refinement.ica_likelihood import squared_norms
-from odeco.sources.dense import DenseBatch, DenseSource, first_rows
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, first_rows
 from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 
@@ -167,7 +167,7 @@ class WhitenedRows:
                 self._whiten(*found)
 
         with single_threaded_blas():
-            map_parts(work, thread_count())
+            map_parts(work, min(thread_count(), 1 + self.rows.shape[1] // DENSE_BATCH_SIZE))
         return self
 
     def _placed(self, batches: Iterable[DenseBatch]) -> Iterator[tuple[DenseBatch, int]]:
