@@ -27,6 +27,8 @@ template <class Real> struct DocumentKernels {
     double (*smoothed_log_likelihood)(Csr<Real>, Rows<const Real> word_counts, Rows<const Real> mixing, double eta);
     void (*gibbs_rows)(Csr<Real>, Rows<const Real> topics, const Real* alpha, const double* uniforms,
                        std::int64_t* assignments, Rows<Real> strengths);
+    void (*mix_rows)(Rows<const Real> fresh, const Real* old, Real share, Real* out, double* totals);
+    void (*smooth_rows)(Rows<const Real> word_counts, Real eta, const Real* inverse, Real* out);
 };
 
 // What CVB0 reads and writes besides the counts.

@@ -116,6 +116,12 @@ def smoothed_log_likelihood(
 ) -> float:
     """sum c_dw log(sum_k mixing[d, k] (word_counts[w, k] + eta)) over all nonzeros."""
 
+def mix_rows(fresh: Floats, old: Floats, share: float, out: Floats, totals: Doubles, /) -> None:
+    """``out = fresh + share * old`` (n, width), and its sums over rows are added to `totals` (width,)."""
+
+def smooth_rows(word_counts: Floats, eta: float, inverse: Floats, out: Floats, /) -> None:
+    """``out = (word_counts + eta) * inverse`` (n, width); `out` may be the word counts themselves."""
+
 def gibbs_rows(
     indptr: Int64s, columns: Int32s, values: Floats, topics: Floats, alpha: Floats, uniforms: Doubles,
     assignments: Int64s, strengths: Floats, /,

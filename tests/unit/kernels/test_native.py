@@ -300,3 +300,38 @@ def test_passes_over_arrays_of_wrong_shapes_are_an_error(function, sizes, change
     given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (sizes | change).items()}
     with pytest.raises((ValueError, IndexError), match=error):
         getattr(native, function)(*given.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (64, 8), (65, 16), (301, 21)])
+def test_rows_of_topics_are_mixed_added_up_and_smoothed(dtype, n, width):
+    rng = np.random.default_rng(n)
+    fresh, old = rng.uniform(size=(2, n, width)).astype(dtype)
+    out, totals, inverse = np.empty_like(fresh), np.ones(width), rng.uniform(size=width).astype(dtype)
+    native.mix_rows(fresh, old, 0.25, out, totals)
+    expected = fresh.astype(float) + 0.25 * old
+    # Numbers of size 1 rounded once, and 64 of them added up before they are in double precision.
+    np.testing.assert_allclose(out, expected, atol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(totals, 1 + expected.sum(axis=0), rtol=64 * np.finfo(dtype).eps)
+    native.smooth_rows(out, 0.5, inverse, out)
+    np.testing.assert_allclose(out, (expected + 0.5) * inverse, atol=8 * np.finfo(dtype).eps)
+
+
+MIX = {"fresh": (9, 2), "old": (9, 2), "share": 0.5, "out": (9, 2), "totals": (2,)}
+SMOOTH = {"word_counts": (9, 2), "eta": 0.5, "inverse": (2,), "out": (9, 2)}
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "change", "error"),
+    [
+        ("mix_rows", MIX, {"old": (8, 2)}, "old must have size 9"),
+        ("mix_rows", MIX, {"out": (9, 3)}, "out must have size 2"),
+        ("mix_rows", MIX, {"totals": (3,)}, "totals must have size 2"),
+        ("smooth_rows", SMOOTH, {"inverse": (3,)}, "inverse must have size 2"),
+        ("smooth_rows", SMOOTH, {"out": (8, 2)}, "out must have size 9"),
+    ],
+)
+def test_rows_of_topics_of_wrong_shapes_are_an_error(function, sizes, change, error):
+    given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (sizes | change).items()}
+    with pytest.raises(ValueError, match=error):
+        getattr(native, function)(*given.values())
