@@ -93,6 +93,22 @@ void log_likelihood_rows(const Indptr& indptr, const Columns& columns, const Vec
                                   exactly("out", out, counts.n_rows));
 }
 
+template <class Real>
+void mix_rows(const Matrix<const Real>& fresh, const Matrix<const Real>& old, double share, const Matrix<Real>& out,
+              const Vector<double>& totals) {
+    const Index n = extent(fresh), width = extent(fresh, 1);
+    documents<Real>().mix_rows(rows(fresh), exactly("old", old, n, width).data, Real(share),
+                               exactly("out", out, n, width).data, exactly("totals", totals, width));
+}
+
+template <class Real>
+void smooth_rows(const Matrix<const Real>& word_counts, double eta, const Vector<const Real>& inverse,
+                 const Matrix<Real>& out) {
+    const Index n = extent(word_counts), width = extent(word_counts, 1);
+    documents<Real>().smooth_rows(rows(word_counts), Real(eta), exactly("inverse", inverse, width),
+                                  exactly("out", out, n, width).data);
+}
+
 template <class Real> void bind(nb::module_& module) {
     define(module, "infer_rows", infer_rows<Real>);
     define(module, "infer_steps", infer_steps<Real>);
@@ -100,6 +116,8 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "cvb0_rows", cvb0_rows<Real>);
     define(module, "smoothed_log_likelihood", smoothed_log_likelihood<Real>);
     define(module, "gibbs_rows", gibbs_rows<Real>);
+    define(module, "mix_rows", mix_rows<Real>);
+    define(module, "smooth_rows", smooth_rows<Real>);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`,
-// `columns.cpp`, `cubes.cpp`, `cumulants.cpp`, and plane rotations.
+// `channels.cpp`, `columns.cpp`, `cubes.cpp`, `cumulants.cpp`, and plane rotations.
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
@@ -172,6 +172,38 @@ void add_cubes(const Lines<const Real>& first, const Lines<const Real>& second, 
 }
 
 template <class Real>
+void add_row_products(const Matrix<const Real>& given, const Doubles& origin, const Doubles& weights,
+                      const Matrix<double>& out) {
+    const Index d = extent(given, 1);
+    if (extent(weights) > 0) exactly("weights", weights, extent(given));
+    channels<Real>().add_row_products(rows(given), exactly("origin", origin, d), span(weights),
+                                      exactly("out", out, d + 1, d + 1));
+}
+
+template <class Given, class Real>
+void whiten_rows(const Matrix<const Given>& given, const Vector<const Given>& origin, const Matrix<const Real>& turn,
+                  Index start, const Matrix<Real>& out) {
+    const Index d = extent(given, 1), r = extent(turn);
+    range_of(start, start, extent(out, 1));  // first: a sum with any other could overflow
+    range_of(start, start + extent(given), extent(out, 1));
+    require_at_least("turn", r, 1);
+    const Rows<const Given> taken = rows(given);
+    const Rows<const Real> through = exactly("turn", turn, r, d);
+    const Rows<Real> to = exactly("out", out, r, extent(out, 1));
+    if constexpr (sizeof(Real) == 4) channels<Given>().whiten_rows(taken, exactly("origin", origin, d), through, start, to);
+    else channels<Given>().whiten_rows_double(taken, exactly("origin", origin, d), through, start, to);
+}
+
+template <class Real>
+void add_second(const Matrix<const Real>& samples, Index start, Index stop, const Doubles& weights,
+                const Matrix<double>& second) {
+    const Index r = extent(samples);
+    const Range range = range_of(start, stop, extent(samples, 1));
+    if (extent(weights) > 0) exactly("weights", weights, extent(samples, 1));
+    cumulants<Real>().add_second(rows(samples), range, span(weights), exactly("second", second, r, r));
+}
+
+template <class Real>
 void add_fourth(const Matrix<const Real>& samples, Index start, Index stop, const Doubles& weights,
                 const Matrix<double>& second, const Matrix<double>& fourth) {
     const Index r = extent(samples), n_pairs = r * (r + 1) / 2;
@@ -200,6 +232,10 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "add_score_products", add_score_products<Real>);
     define(module, "centred_columns", centred_columns<Real, Real>);
     define(module, "add_cubes", add_cubes<Real>);
+    define(module, "add_row_products", add_row_products<Real>);
+    define(module, "whiten_rows", whiten_rows<Real, float>);
+    define(module, "whiten_rows", whiten_rows<Real, double>);
+    define(module, "add_second", add_second<Real>);
     define(module, "add_fourth", add_fourth<Real>);
 }
 

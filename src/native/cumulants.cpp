@@ -7,27 +7,42 @@ namespace {
 
 constexpr Index LENGTH = 512;  // samples at a time: products of all pairs stay in the second-level cache
 
+// Samples from `start` on, zeros behind them up to whole registers; returns how many that are.
+template <class Real> ODECO_INLINE Index take(Rows<const Real> rows, Index start, Index size, Real* samples) {
+    const Index padded = RowShape<Real>(size).padded();
+    for (Index i = 0; i < rows.n; ++i) {
+        __builtin_memcpy(samples + i * LENGTH, rows[i] + start, size * sizeof(Real));
+        for (Index t = size; t < padded; ++t) samples[i * LENGTH + t] = 0;
+    }
+    return padded;
+}
+
+// The samples by their weights, from `start` on; themselves where there are none.
+template <class Real>
+ODECO_INLINE const Real* weigh(const Real* samples, Index r, Index start, Index size, Span<const double> weights, Real* out) {
+    if (weights.size == 0) return samples;
+    for (Index i = 0; i < r; ++i)
+        for (Index t = 0; t < size; ++t) out[i * LENGTH + t] = samples[i * LENGTH + t] * Real(weights[start + t]);
+    return out;
+}
+
 template <class Real> struct Block {
     Index r, n_pairs;
-    Scratch<Real> samples, weighted, pairs, left;
+    Scratch<Real> samples, by_weight, pairs, left;
+    const Real* weighted = samples;
 
     // Tiles read beyond the last pair, what they find there is not used.
     explicit Block(Index r_)
-        : r(r_), n_pairs(r * (r + 1) / 2), samples(r * LENGTH), weighted(r * LENGTH), pairs((n_pairs + RIGHT) * LENGTH),
+        : r(r_), n_pairs(r * (r + 1) / 2), samples(r * LENGTH), by_weight(r * LENGTH), pairs((n_pairs + RIGHT) * LENGTH),
           left(r * LENGTH) {}
 
     // Where the pairs start whose smaller coordinate is i.
     ODECO_INLINE Index pair(Index i) const { return i * r - i * (i - 1) / 2; }
 
-    // Samples from `start` on, zeros behind them up to whole registers; returns how many that are.
+    // Some samples and their products of two; returns how many there are, zeros behind them included.
     ODECO_INLINE Index fill(Rows<const Real> rows, Index start, Index size, Span<const double> weights) {
-        const Index padded = RowShape<Real>(size).padded();
-        for (Index i = 0; i < r; ++i)
-            for (Index t = 0; t < padded; ++t) {
-                const Real value = t < size ? rows[i][start + t] : Real(0);
-                samples[i * LENGTH + t] = value;
-                weighted[i * LENGTH + t] = weights.size > 0 && t < size ? value * Real(weights[start + t]) : value;
-            }
+        const Index padded = take<Real>(rows, start, size, samples);
+        weighted = weigh<Real>(samples, r, start, size, weights, by_weight);
         for (Index i = 0; i < r; ++i)
             for (Index j = i; j < r; ++j)
                 multiply<Real>(samples + i * LENGTH, samples + j * LENGTH, padded, pairs + (pair(i) + j - i) * LENGTH);
@@ -55,9 +70,26 @@ void add_fourth(Rows<const Real> rows, Range range, Span<const double> weights, 
     }
 }
 
+// Tiles above the diagonal, and what of them is below.
+template <class Real>
+void add_second(Rows<const Real> rows, Range range, Span<const double> weights, Rows<double> second) {
+    const Index r = rows.n;
+    Scratch<Real> samples((r + RIGHT) * LENGTH), by_weight(r * LENGTH);
+    Scratch<double> sums(r * r);
+    for (Index start = range.start; start < range.stop; start += LENGTH) {
+        const Index size = smaller<Index>(LENGTH, range.stop - start), padded = take<Real>(rows, start, size, samples);
+        const Real* weighted = weigh<Real>(samples, r, start, size, weights, by_weight);
+        for (Index a = 0; a < r; a += LEFT)
+            add_inner<Real>(weighted + a * LENGTH, smaller<Index>(LEFT, r - a), samples + a * LENGTH, r - a, LENGTH, padded,
+                            [&](Index i) { return sums + (a + i) * r + a; });
+    }
+    for (Index i = 0; i < r; ++i)
+        for (Index j = 0; j < r; ++j) second[i][j] += sums[smaller(i, j) * r + larger(i, j)];
+}
+
 }  // namespace
 
-const CumulantKernels<float> cumulants32{add_fourth<float>};
-const CumulantKernels<double> cumulants64{add_fourth<double>};
+const CumulantKernels<float> cumulants32{add_second<float>, add_fourth<float>};
+const CumulantKernels<double> cumulants64{add_second<double>, add_fourth<double>};
 
 }  // namespace odeco::ODECO_ISA

@@ -78,6 +78,8 @@ template <> const ColumnKernels<double, float>& columns() { return ODECO_CHOOSE(
 template <> const ColumnKernels<double, double>& columns() { return ODECO_CHOOSE(columns64); }
 template <> const CubeKernels<float>& cubes() { return ODECO_CHOOSE(cubes32); }
 template <> const CubeKernels<double>& cubes() { return ODECO_CHOOSE(cubes64); }
+template <> const ChannelKernels<float>& channels() { return ODECO_CHOOSE(channels32); }
+template <> const ChannelKernels<double>& channels() { return ODECO_CHOOSE(channels64); }
 template <> const CumulantKernels<float>& cumulants() { return ODECO_CHOOSE(cumulants32); }
 template <> const CumulantKernels<double>& cumulants() { return ODECO_CHOOSE(cumulants64); }
 const ScoringKernels& scoring() { return ODECO_CHOOSE(scoring); }

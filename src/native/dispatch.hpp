@@ -14,6 +14,7 @@ template <class From> const RowPosteriorKernels<From>& row_posteriors();
 template <class Real> const ScoreKernels<Real>& scores();
 template <class From, class Real> const ColumnKernels<From, Real>& columns();
 template <class Real> const CubeKernels<Real>& cubes();
+template <class Real> const ChannelKernels<Real>& channels();
 template <class Real> const CumulantKernels<Real>& cumulants();
 const ScoringKernels& scoring();
 const ChainKernels& chains();

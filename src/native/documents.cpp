@@ -179,9 +179,35 @@ void gibbs_rows(Csr<Real> counts, Rows<const Real> topics, const Real* alpha, co
     }
 }
 
+constexpr Index SUMMED = 64;  // rows that are added up in the precision of the rows, before they go into double sums
+
+template <class Real>
+void mix_rows(Rows<const Real> fresh, const Real* old, Real share, Real* out, double* totals) {
+    const Index width = fresh.width;
+    Scratch<Real> sums(width);
+    for (Index w = 0; w < fresh.n; ++w) {
+        for (Index i = 0; i < width; ++i) {
+            const Real value = fresh[w][i] + share * old[w * width + i];
+            out[w * width + i] = value;
+            sums[i] += value;
+        }
+        if ((w + 1) % SUMMED != 0 && w + 1 < fresh.n) continue;
+        for (Index i = 0; i < width; ++i) {
+            totals[i] += double(sums[i]);
+            sums[i] = 0;
+        }
+    }
+}
+
+template <class Real> void smooth_rows(Rows<const Real> word_counts, Real eta, const Real* inverse, Real* out) {
+    for (Index w = 0; w < word_counts.n; ++w)
+        for (Index i = 0; i < word_counts.width; ++i)
+            out[w * word_counts.width + i] = (word_counts[w][i] + eta) * inverse[i];
+}
+
 template <class Real>
 constexpr DocumentKernels<Real> table{infer_rows<Real>, infer_steps<Real>, em_rows<Real>, smoothed_log_likelihood<Real>,
-                                      gibbs_rows<Real>};
+                                      gibbs_rows<Real>, mix_rows<Real>, smooth_rows<Real>};
 
 }  // namespace
 

@@ -35,6 +35,8 @@ template <class Real> struct DocumentKernels {
     double (*smoothed_log_likelihood)(Csr<Real>, Rows<const Real> word_counts, Rows<const Real> mixing, double eta);
     void (*gibbs_rows)(Csr<Real>, Rows<const Real> topics, const Real* alpha, const double* uniforms,
                        std::int64_t* assignments, Rows<Real> strengths);
+    void (*mix_rows)(Rows<const Real> fresh, const Real* old, Real share, Real* out, double* totals);
+    void (*smooth_rows)(Rows<const Real> word_counts, Real eta, const Real* inverse, Real* out);
 };
 
 // What CVB0 reads and writes besides the counts.
@@ -293,7 +295,16 @@ template <class Real> struct CubeKernels {
     void (*add_cubes)(const CubeSamples<Real>&, double* sums);
 };
 
+// `out` holds sums of products of a one and the d centred numbers of each row. Coordinates are columns from `start` on.
+template <class Real> struct ChannelKernels {
+    void (*add_row_products)(Rows<const Real> rows, const double* origin, Span<const double> weights, Rows<double> out);
+    void (*whiten_rows)(Rows<const Real> rows, const Real* origin, Rows<const float> turn, Index start, Rows<float> out);
+    void (*whiten_rows_double)(Rows<const Real> rows, const Real* origin, Rows<const double> turn, Index start,
+                                Rows<double> out);
+};
+
 template <class Real> struct CumulantKernels {
+    void (*add_second)(Rows<const Real> rows, Range, Span<const double> weights, Rows<double> second);
     void (*add_fourth)(Rows<const Real> rows, Range, Span<const double> weights, double* second, double* fourth);
 };
 
@@ -359,6 +370,8 @@ struct FrameKernels {
     extern const ColumnKernels<double, double> columns64;                                                                \
     extern const CubeKernels<float> cubes32;                                                                             \
     extern const CubeKernels<double> cubes64;                                                                            \
+    extern const ChannelKernels<float> channels32;                                                                       \
+    extern const ChannelKernels<double> channels64;                                                                      \
     extern const CumulantKernels<float> cumulants32;                                                                     \
     extern const CumulantKernels<double> cumulants64;                                                                    \
     extern const SplineKernels splines;                                                                                  \

@@ -125,6 +125,12 @@ def smoothed_log_likelihood(
 ) -> float:
     """sum c_dw log(sum_k mixing[d, k] (word_counts[w, k] + eta)) over all nonzeros."""
 
+def mix_rows(fresh: Floats, old: Floats, share: float, out: Floats, totals: Doubles, /) -> None:
+    """``out = fresh + share * old`` (n, width), and its sums over rows are added to `totals` (width,)."""
+
+def smooth_rows(word_counts: Floats, eta: float, inverse: Floats, out: Floats, /) -> None:
+    """``out = (word_counts + eta) * inverse`` (n, width); `out` may be the word counts themselves."""
+
 def gibbs_rows(
     indptr: Int64s, columns: Int32s, values: Floats, topics: Floats, alpha: Floats, uniforms: Doubles,
     assignments: Int64s, strengths: Floats, /,
@@ -406,6 +412,24 @@ def add_step_triples(
     Of middle steps also values about the centre, `sums` (2k, d), and their squares (2k, d, 1) or products (2k, d, d),
     each times z of the step before and then z of the one after; `seen` and `seen_products` say with how much of it. The
     products must be symmetric. `added` (3,) gets the weights of pairs, of triples and of first steps.
+    """
+
+def add_row_products(rows: Floats, origin: Doubles, weights: Doubles, out: Doubles, /) -> None:
+    """Add sums (d + 1, d + 1) of products of a one and the numbers of every row (n, d), about `origin` (d,).
+
+    `weights` may be empty, for ones. Sums are in double precision.
+    """
+
+def whiten_rows(rows: Floats, origin: Floats, turn: Floats, start: int, out: Floats, /) -> None:
+    """``out[:, start : start + n] = turn @ (rows - origin).T`` of rows (n, d), with `turn` (r, d).
+
+    Rows and origin are of one type, in which they are centred; `turn` and `out` of one that may be another.
+    """
+
+def add_second(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, /) -> None:
+    """Add sums (r, r) of products of two coordinates of the samples start to stop, columns of (r, n).
+
+    `weights` may be empty, for ones.
     """
 
 def add_fourth(samples: Floats, start: int, stop: int, weights: Doubles, second: Doubles, fourth: Doubles, /) -> None:

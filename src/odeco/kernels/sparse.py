@@ -52,24 +52,22 @@ def sparse_product(counts: Any, block: Floats) -> Floats:
 
 
 def add_posteriors(
-    counts: Any, weights: Floats, logs: Floats, log_weights: Floats, totals: Floats, word_counts: Floats
+    counts: Any, weights: Floats, logs: Floats, log_weights: Floats, sums: list[tuple[Floats, Floats]]
 ) -> float:
-    """The E step of a mixture of multinomials (`posterior_rows`), documents shared by threads; the log-likelihood."""
+    """The E step of a mixture of multinomials (`posterior_rows`), documents shared by threads; the log-likelihood.
+
+    `sums` has the totals (k,) and the word counts (d, k) that each thread adds to, and gets more where there are more.
+    """
     indptr, columns = counts.indptr.astype(np.int64, copy=False), counts.indices.astype(np.int32, copy=False)
     n_parts = thread_count() if counts.nnz * logs.shape[1] > _LEAST_PRODUCTS else 1
     bounds = balanced_parts(indptr, n_parts).tolist()
-    others = np.zeros((n_parts - 1, *logs.shape)), np.zeros((n_parts - 1, logs.shape[1]))
+    sums.extend((np.zeros(logs.shape[1]), np.zeros(logs.shape)) for _ in range(n_parts - len(sums)))
 
     def work(part: int) -> float:
-        sums, shares = (others[0][part - 1], others[1][part - 1]) if part else (word_counts, totals)
         low, high = bounds[part], bounds[part + 1]
-        return posterior_rows(indptr, columns, counts.data, weights, logs, log_weights, low, high, shares, sums)
+        return posterior_rows(indptr, columns, counts.data, weights, logs, log_weights, low, high, *sums[part])
 
-    found = map_parts(work, n_parts)
-    for sums, shares in zip(*others, strict=True):
-        word_counts += sums
-        totals += shares
-    return float(sum(found))
+    return float(sum(map_parts(work, n_parts)))
 
 
 def add_posterior_sets(

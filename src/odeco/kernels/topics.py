@@ -7,6 +7,8 @@ from odeco.kernels._native import (
     em_rows,
     gibbs_rows,
     infer_steps,
+    mix_rows,
+    smooth_rows,
     smoothed_log_likelihood,
 )
 
@@ -17,5 +19,7 @@ __all__ = [
     "em_rows",
     "gibbs_rows",
     "infer_steps",
+    "mix_rows",
+    "smooth_rows",
     "smoothed_log_likelihood",
 ]

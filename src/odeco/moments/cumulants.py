@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from odeco.kernels.channels import NARROW, add_row_products
 from odeco.kernels.products import by_parts
 from odeco.moments.base import Moments
 from odeco.sources.dense import DenseBatch
@@ -26,8 +27,6 @@ Rows = NDArray[np.floating]
 
 # Rows per product: the block of products stays in cache up to about 10 dimensions, and is reused above.
 _ROWS = 1024
-# Numbers at a time where rows are narrow: half a megabyte.
-_SCRATCH = 2**16
 
 
 class DenseMoments(Moments):
@@ -43,7 +42,7 @@ class DenseMoments(Moments):
         if origin.shape != (n_features,):
             raise ValueError(f"shift must have shape ({n_features},), got {origin.shape}.")
         super().__init__(n_features, basis)
-        self.shift = origin
+        self.shift = np.ascontiguousarray(origin)
         width = n_features if basis is None else basis.shape[1]
         self.dimension = width
         self.weight = 0.0
@@ -100,14 +99,17 @@ class SecondMoments(DenseMoments):
         return np.asarray((covariance + covariance.T) / 2)
 
     def _update(self, batch: DenseBatch) -> None:
-        size = max(_ROWS, _SCRATCH // self.n_features)  # threads that call for less wait for the interpreter
-        for start in range(0, len(batch), size):
-            centred = batch.rows[start : start + size] - self.shift
-            ones = np.ones(len(centred)) if batch.weights is None else np.sqrt(batch.weights[start : start + size])
+        if self.n_features <= NARROW:
+            weights = np.empty(0) if batch.weights is None else np.ascontiguousarray(batch.weights)
+            add_row_products(np.ascontiguousarray(batch.rows), self.shift, weights, self._gram)
+            return
+        for start in range(0, len(batch), _ROWS):
+            rows = batch.rows[start : start + _ROWS]
+            products = np.ones((len(rows), 1 + self.n_features))
+            np.subtract(rows, self.shift, out=products[:, 1:])
             if batch.weights is not None:
-                centred *= ones[:, None]
-            self._gram[1:, 1:] += centred.T @ centred
-            self._gram[0, 1:] += ones @ centred
+                products *= np.sqrt(batch.weights[start : start + _ROWS])[:, None]
+            self._gram += products.T @ products
 
 
 class FourthMoments(DenseMoments):

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from odeco.kernels.alignment import in_lines, whole_lines, zero_lines
 from odeco.kernels.products import by_rows
@@ -38,7 +39,11 @@ class CsrParts:
     @classmethod
     def of(cls, batch: Batch, dtype: np.dtype[Any]) -> Self:
         """The parts of a batch; copies only where a dtype differs."""
-        counts = batch.counts
+        return cls.of_counts(batch.counts, dtype)
+
+    @classmethod
+    def of_counts(cls, counts: sparse.csr_array, dtype: np.dtype[Any]) -> Self:
+        """The same of its counts."""
         return cls(
             counts.indptr.astype(np.int64, copy=False),
             counts.indices.astype(np.int32, copy=False),

@@ -154,17 +154,18 @@ def representative(rows: Rows, weights: Floats | None) -> tuple[Floats, Floats]:
     tails, which decide whether a cube can be trusted, are not missed.
     """
     n = rows.shape[1]
-    given = np.ones(n) if weights is None else weights
     if n <= 2 * _SCORE_SAMPLES:
+        given = np.ones(n) if weights is None else weights
         return rows.astype(np.float64), given / given.sum()
     radii = squared_norms(rows)
-    radii[given == 0] = 0.0
+    if weights is not None:
+        radii[weights == 0] = 0.0
     extreme = _largest(radii, _EXTREME_SAMPLES)
     spaced = np.arange(0, n, n // _SCORE_SAMPLES)
     rest = spaced[radii[spaced] < radii[extreme].min()]
-    total = float(given.sum())
-    top = given[extreme] / total
-    others = given[rest]
+    total = float(n if weights is None else weights.sum())
+    top, others = (np.ones(at.size) if weights is None else weights[at] for at in (extreme, rest))
+    top = top / total
     part = np.concatenate([top, others * ((1 - top.sum()) / (others.sum() or 1.0))])
     return rows[:, np.concatenate([extreme, rest])].astype(np.float64), part
 

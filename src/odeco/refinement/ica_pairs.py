@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.cumulants import second_products
 from odeco.kernels.products import by_parts
 from odeco.refinement.scores import Counts, Samples, Scores, fit_scores, split_in_halves
 
@@ -27,8 +28,6 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.floating]
 Pairs = tuple[NDArray[np.intp], ...]
 
-# Samples that are multiplied at a time: in single precision no more should be summed.
-_ROWS = 8192
 # Samples of the first steps: their error is a few times that of all samples, and the last steps square it.
 _FIRST_SAMPLES = 10_000
 _FIRST_TOLERANCE = 0.05
@@ -250,16 +249,7 @@ class _ScoreProblem(PairProblem):
     def _second(self) -> Floats:
         """Sums (r, r) of squares of the rows: those of outputs follow, at every step."""
         rows, weights = self.samples.rows, self.samples.weights
-
-        def of(part: slice) -> Floats:
-            total = np.zeros((len(rows),) * 2)
-            for low in range(part.start, part.stop, _ROWS):
-                block = slice(low, min(low + _ROWS, part.stop))
-                given = rows[:, block]
-                total += (given * weights[block].astype(rows.dtype) if weights.size else given) @ given.T
-            return total
-
-        return np.asarray(sum(by_parts(of, rows.shape[1])))
+        return np.asarray(sum(by_parts(lambda part: second_products(rows, part, weights), rows.shape[1])))
 
 
 def _noise_prior(found: Floats, variances: Floats, shape: Floats, scale: Floats) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,11 @@ from scipy import sparse
 from odeco.families import responsibilities
 from odeco.families.counts import CATEGORICAL
 from odeco.families.simplex import log_dirichlet, proportions
+from odeco.kernels.products import by_rows
 from odeco.kernels.sparse import add_posteriors, sparse_product
-from odeco.moments.base import Additive
+from odeco.moments.base import Additive, PackedSums
+from odeco.moments.scatter import CsrParts
+from odeco.moments.words import column_sums
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources import Batch as Documents
 from odeco.sources.arrays import row_slice
@@ -160,14 +163,33 @@ class _Posteriors(Additive):
         self.state, self.logs = state, logs
         self.word_counts, self.shares = np.zeros(state.topics.shape[::-1]), np.zeros(state.weights.shape)
         self.log_likelihood, self.total = 0.0, 0.0
+        self._by_thread: list[tuple[Floats, Floats]] = []  # shares and word counts that are not in these yet
 
     def update(self, batch: Documents | Batch) -> None:
         """The E step on a batch of documents."""
         counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
         rows, prior = np.ones(counts.shape[0]) if weights is None else weights, np.log(self.state.weights)
-        found = add_posteriors(counts, rows, self.logs.words, prior, self.shares, self.word_counts)
-        self.log_likelihood += found
+        self.log_likelihood += add_posteriors(counts, rows, self.logs.words, prior, self._by_thread)
         self.total += float(rows.sum())
+
+    def update_all(self, batches: Any) -> Self:
+        return super().update_all(batches)._gathered()
+
+    def pack(self) -> PackedSums:
+        self._gathered()
+        return super().pack()
+
+    def _gathered(self) -> Self:
+        """With the sums of all threads as one."""
+        pending, self._by_thread = self._by_thread, []
+
+        def add(part: slice) -> None:
+            for _, words in pending:
+                self.word_counts[part] += words[part]
+
+        by_rows(add, self.word_counts)
+        self.shares += sum(shares for shares, _ in pending)
+        return self
 
 
 def _em_step(read: Callable[[], Iterable[Any]], state: Mixture, smoothing: float) -> tuple[Mixture, float]:
@@ -216,8 +238,9 @@ class _Frequencies(Additive):
         self.total = np.zeros(n_words)
 
     def update(self, batch: Documents | Batch) -> None:
-        for counts, weights in document_chunks(batch):
-            self.total += np.asarray((np.ones(counts.shape[0]) if weights is None else weights) @ counts)
+        counts, weights = (batch.counts, batch.weights) if isinstance(batch, Documents) else batch
+        rows = np.ones(counts.shape[0]) if weights is None else weights
+        self.total += column_sums(CsrParts.of_counts(counts, counts.dtype), rows, self.total.size)
 
 
 def word_frequencies(documents: Iterable[Any], n_words: int) -> Floats:

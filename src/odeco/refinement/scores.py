@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from odeco.kernels.products import by_parts
+
 Floats = NDArray[np.float64]
 
 # The grid, in standard deviations: 0.04 apart, which resolves noise of a tenth of a deviation.
@@ -37,16 +39,27 @@ def split_in_halves(rows: NDArray[np.floating], weights: Floats | None) -> NDArr
     """
     present = slice(None) if weights is None else weights > 0
     total = float(rows.shape[1] if weights is None else weights.sum())
-    values = np.floor(rows[0, present] * _RESOLUTION).astype(np.int64).astype(np.uint32)
-    hashes = values * np.uint32(2654435761)  # Knuth's multiplicative hash
-    ends = hashes < np.uint32(min(_RUNS / total, 1.0) * (2**32 - 1))
-    ends[1:] &= values[1:] != values[:-1]
-    found = np.cumsum(ends, dtype=np.uint8) % 2  # odd or even, however often it turns over
-    if not 0.25 < np.count_nonzero(found) / max(found.size, 1) < 0.75:
-        found = (np.arange(found.size) % 2).astype(np.uint8)
+    values = rows[0, present]
+    lengths = np.diff(np.concatenate([[0], _run_ends(values, min(_RUNS / total, 1.0)), [values.size]]))
+    if not 0.25 < lengths[1::2].sum() / max(values.size, 1) < 0.75:
+        lengths = np.ones(values.size, dtype=np.int64)
     halves = np.zeros(rows.shape[1], dtype=np.int8)
-    halves[present] = found
+    halves[present] = np.repeat((np.arange(lengths.size) % 2).astype(np.int8), lengths)
     return halves
+
+
+def _run_ends(values: NDArray[np.floating], share: float) -> NDArray[np.intp]:
+    """Places of about this share of the values, which their hashes choose: each ends a run, and begins another."""
+    limit = np.uint32(share * (2**32 - 1))
+
+    def ends(part: slice) -> NDArray[np.intp]:
+        before = min(part.start, 1)
+        whole = np.floor(values[part.start - before : part.stop] * _RESOLUTION).astype(np.int64).astype(np.uint32)
+        found = whole * np.uint32(2654435761) < limit  # Knuth's multiplicative hash
+        found[1:] &= whole[1:] != whole[:-1]
+        return np.asarray(part.start + np.flatnonzero(found[before:]))
+
+    return np.concatenate(by_parts(ends, values.size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odeco.kernels.threads import map_parts
+from odeco.kernels.topics import mix_rows, smooth_rows
 
 Floats = NDArray[np.floating]
 Result = TypeVar("Result")
 
 _MOST_RUNS = 8
-_LEAST_BYTES = 2**18  # of a run: with fewer, handing it to a thread takes as long as the work
+_LEAST_BYTES = 2**20  # of a run: with fewer, handing it to a thread takes as long as the work
 
 
 def smoothed_topics(word_counts: Floats, eta: float) -> Floats:
@@ -29,26 +30,20 @@ def smoothed_topics(word_counts: Floats, eta: float) -> Floats:
 
 def mixed_topics(fresh: Floats, old: Floats, share: np.float32, eta: float, out: Floats) -> Floats:
     """Write the topics of the word counts ``fresh + share old`` to `out`; returns one over the total of each topic."""
-    ones = np.ones(len(out), out.dtype)
 
     def mix(run: slice) -> Floats:
-        np.multiply(old[run], share, out=out[run])
-        out[run] += fresh[run]
-        return np.asarray(ones[run] @ out[run])
+        totals = np.zeros(out.shape[1])
+        mix_rows(fresh[run], old[run], float(share), out[run], totals)
+        return totals
 
-    inverse = inverse_totals(_sum(_over_runs(mix, out)), len(out), eta)
+    inverse = inverse_totals(_sum(_over_runs(mix, out)).astype(out.dtype), len(out), eta)
     smooth(out, eta, inverse, out)
     return inverse
 
 
 def smooth(word_counts: Floats, eta: float, inverse: Floats, out: Floats) -> None:
     """``(word_counts + eta) inverse`` to `out`, which may be the word counts themselves."""
-
-    def work(run: slice) -> None:
-        np.add(word_counts[run], word_counts.dtype.type(eta), out=out[run])
-        out[run] *= inverse
-
-    _over_runs(work, out)
+    _over_runs(lambda run: smooth_rows(word_counts[run], eta, inverse, out[run]), out)
 
 
 def topic_totals(word_counts: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from odeco.kernels.products import by_rows
 from odeco.sources.base import Batch
 from odeco.sources.kinds import Checkpointed, OutOfCore, is_remote
 from odeco.sources.values import is_frame, number_array, refuse_kind, weight_array
@@ -49,13 +50,13 @@ def as_counts(X: Any) -> sparse.csr_array:
         raise ValueError(f"X is empty: found 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
     values = matrix.data
     if values.size:
-        lowest, highest = values.min(), values.max()  # NaN shows in both
+        lowest, highest = _extremes(values)  # NaN shows in both
         if not (np.isfinite(lowest) and np.isfinite(highest)):
             raise ValueError("X contains NaN or infinite counts: remove or impute them first.")
         if lowest < 0:
             raise ValueError(f"Negative values in data: the smallest count in X is {lowest}, and none may be negative.")
     if values.dtype not in (np.float32, np.float64):
-        whole = values.dtype.kind != "f" and (values.size == 0 or values.max() <= _EXACT_IN_FLOAT32)
+        whole = values.dtype.kind != "f" and (values.size == 0 or highest <= _EXACT_IN_FLOAT32)
         values = values.astype(np.float32 if whole or values.dtype.itemsize <= 2 else np.float64)
     return _canonical(values, matrix)
 
@@ -100,10 +101,17 @@ def _check_indices(X: Any) -> None:
 def _check_within(places: NDArray[np.integer], size: int) -> None:
     if places.dtype.kind not in "iu":
         raise ValueError(_NOT_VALID.format(f"its indices are {places.dtype}, not integers"))
-    low, high = (int(places.min()), int(places.max())) if places.size else (0, -1)
+    low, high = map(int, _extremes(places)) if places.size else (0, -1)
     if low < 0 or high >= size:
         found = low if low < 0 else high
         raise ValueError(_NOT_VALID.format(f"it has the index {found}, and 0 to {size - 1} are possible"))
+
+
+def _extremes(values: NDArray[Any]) -> tuple[Any, Any]:
+    """The smallest and the largest; threads share many."""
+    found: list[tuple[Any, Any]] = []
+    by_rows(lambda part: found.append((values[part].min(), values[part].max())), values)
+    return np.min([low for low, _ in found]), np.max([high for _, high in found])
 
 
 def row_sums(counts: sparse.csr_array) -> NDArray[np.float64]:
@@ -182,9 +190,21 @@ def _all_sparse(frame: Any) -> bool:
 
 def _canonical(values: NDArray[np.floating], matrix: Any) -> sparse.csr_array:
     """A CSR array around the parts of ``matrix``; duplicates are summed and columns sorted on a copy."""
-    counts = sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
+    places = _narrow(matrix.indices, matrix.indptr, matrix.shape)
+    counts = sparse.csr_array((values, *places), shape=matrix.shape, copy=False)
     if counts.has_canonical_format:
         return counts
     counts = counts.copy()
     counts.sum_duplicates()
     return counts
+
+
+def _narrow(
+    indices: NDArray[np.integer], indptr: NDArray[np.integer], shape: tuple[int, int]
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """The same as int32, which the loops take, where it holds them: else every pass would convert them again."""
+    if indices.dtype == np.int32 or max(*shape, len(indices)) > np.iinfo(np.int32).max:
+        return indices, indptr
+    narrow = np.empty(indices.shape, dtype=np.int32)
+    by_rows(lambda part: np.copyto(narrow[part], indices[part], casting="unsafe"), narrow)
+    return narrow, indptr.astype(np.int32)

@@ -254,3 +254,108 @@ def test_sums_of_products_of_wrong_shapes_are_an_error(change, error):
     given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in sizes.items()}
     with pytest.raises((ValueError, IndexError), match=error):
         native.add_fourth(*given.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("r", "n"), [(1, 3), (2, 17), (5, 515), (9, 1100)])
+def test_products_of_two_coordinates_are_summed_over_samples_in_columns(dtype, r, n):
+    rng = np.random.default_rng(n)
+    samples, weights = rng.standard_normal((r, n + 3)).astype(dtype), rng.uniform(size=n + 3)
+    y, w = samples[:, 2 : n + 2].astype(float), weights[2 : n + 2]
+    for given, factor in ((weights, w), (np.empty(0), np.ones(n))):
+        second = np.ones((r, r))
+        native.add_second(samples, 2, n + 2, given, second)
+        # Sums of n products of size 1, up to 512 of them in the precision of the samples.
+        np.testing.assert_allclose(second, 1 + (y * factor) @ y.T, atol=8 * n * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d"), [(0, 2), (1, 1), (17, 3), (2050, 5), (700, 12), (300, 33)])
+def test_products_of_columns_are_summed_over_rows_about_an_origin(dtype, n, d):
+    rng = np.random.default_rng(n)
+    rows, origin, weights = (1000 + rng.standard_normal((n, d))).astype(dtype), np.full(d, 1000.0), rng.uniform(size=n)
+    with_ones = np.column_stack([np.ones(n), rows - origin])
+    for given, factor in ((weights, weights), (np.empty(0), np.ones(n))):
+        out = np.ones((d + 1, d + 1))
+        native.add_row_products(rows, origin, given, out)
+        # Sums of n products of size 1, in double precision whatever that of the rows.
+        expected = 1 + (with_ones * factor[:, None]).T @ with_ones
+        np.testing.assert_allclose(out, expected, atol=8 * max(n, 1) * np.finfo(float).eps)
+
+
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "r"), [(1, 1, 1), (17, 3, 2), (2050, 5, 5), (700, 12, 7), (300, 33, 40)])
+def test_rows_are_centred_and_turned_into_columns_and_nothing_beside_them_is_written(given, dtype, n, d, r):
+    rng = np.random.default_rng(n)
+    rows, origin = (10 + rng.standard_normal((n, d))).astype(given), np.full(d, 10, dtype=given)
+    turn, out = rng.standard_normal((r, d)).astype(dtype), np.full((r, n + 5), 7, dtype=dtype)
+    native.whiten_rows(rows, origin, turn, 3, out)
+    # Sums of d products of size 1 in the precision of the result.
+    expected = turn.astype(float) @ (rows - origin).T
+    np.testing.assert_allclose(out[:, 3 : n + 3], expected, atol=16 * d * np.finfo(dtype).eps)
+    assert (out[:, :3] == 7).all()
+    assert (out[:, n + 3 :] == 7).all()
+
+
+SECOND = {"samples": (2, 9), "start": 0, "stop": 9, "weights": (0,), "second": (2, 2)}
+PRODUCTS = {"rows": (9, 2), "origin": (2,), "weights": (0,), "out": (3, 3)}
+WHITEN = {"rows": (9, 2), "origin": (2,), "turn": (3, 2), "start": 0, "out": (3, 9)}
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "change", "error"),
+    [
+        ("add_second", SECOND, {"stop": 10}, "rows 0 to 10 of 9"),
+        ("add_second", SECOND, {"weights": (8,)}, "weights must have size 9"),
+        ("add_second", SECOND, {"second": (2, 3)}, "second must have size 2"),
+        ("add_row_products", PRODUCTS, {"origin": (3,)}, "origin must have size 2"),
+        ("add_row_products", PRODUCTS, {"weights": (8,)}, "weights must have size 9"),
+        ("add_row_products", PRODUCTS, {"out": (2, 2)}, "out must have size 3"),
+        ("whiten_rows", WHITEN, {"origin": (3,)}, "origin must have size 2"),
+        ("whiten_rows", WHITEN, {"turn": (3, 3)}, "turn must have size 2"),
+        ("whiten_rows", WHITEN, {"turn": (0, 2)}, "turn must have size 1 at least"),
+        ("whiten_rows", WHITEN, {"out": (2, 9)}, "out must have size 3"),
+        ("whiten_rows", WHITEN, {"start": 1}, "rows 1 to 10 of 9"),
+        ("whiten_rows", WHITEN, {"start": -1}, "rows -1 to -1 of 9"),
+    ],
+)
+def test_passes_over_arrays_of_wrong_shapes_are_an_error(function, sizes, change, error):
+    given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (sizes | change).items()}
+    with pytest.raises((ValueError, IndexError), match=error):
+        getattr(native, function)(*given.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (64, 8), (65, 16), (301, 21)])
+def test_rows_of_topics_are_mixed_added_up_and_smoothed(dtype, n, width):
+    rng = np.random.default_rng(n)
+    fresh, old = rng.uniform(size=(2, n, width)).astype(dtype)
+    out, totals, inverse = np.empty_like(fresh), np.ones(width), rng.uniform(size=width).astype(dtype)
+    native.mix_rows(fresh, old, 0.25, out, totals)
+    expected = fresh.astype(float) + 0.25 * old
+    # Numbers of size 1 rounded once, and 64 of them added up before they are in double precision.
+    np.testing.assert_allclose(out, expected, atol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(totals, 1 + expected.sum(axis=0), rtol=64 * np.finfo(dtype).eps)
+    native.smooth_rows(out, 0.5, inverse, out)
+    np.testing.assert_allclose(out, (expected + 0.5) * inverse, atol=8 * np.finfo(dtype).eps)
+
+
+MIX = {"fresh": (9, 2), "old": (9, 2), "share": 0.5, "out": (9, 2), "totals": (2,)}
+SMOOTH = {"word_counts": (9, 2), "eta": 0.5, "inverse": (2,), "out": (9, 2)}
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "change", "error"),
+    [
+        ("mix_rows", MIX, {"old": (8, 2)}, "old must have size 9"),
+        ("mix_rows", MIX, {"out": (9, 3)}, "out must have size 2"),
+        ("mix_rows", MIX, {"totals": (3,)}, "totals must have size 2"),
+        ("smooth_rows", SMOOTH, {"inverse": (3,)}, "inverse must have size 2"),
+        ("smooth_rows", SMOOTH, {"out": (8, 2)}, "out must have size 9"),
+    ],
+)
+def test_rows_of_topics_of_wrong_shapes_are_an_error(function, sizes, change, error):
+    given = {name: np.zeros(size) if isinstance(size, tuple) else size for name, size in (sizes | change).items()}
+    with pytest.raises(ValueError, match=error):
+        getattr(native, function)(*given.values())

@@ -50,8 +50,9 @@ def test_products_with_counts(rng):
 def test_expected_counts_of_a_mixture_match_the_loops(rng, k, dtype):
     counts = sparse.random_array((ROWS, 300), density=0.02, format="csr", rng=rng).astype(dtype)
     logs, log_shares = np.log(rng.dirichlet(np.ones(300), k).T, order="C"), np.log(rng.dirichlet(np.ones(k)))
-    weights, totals, words = rng.integers(0, 3, ROWS).astype(float), np.ones(k), np.ones((300, k))
-    found = add_posteriors(counts, weights, logs, log_shares, totals, words)
+    weights, sums = rng.integers(0, 3, ROWS).astype(float), [(np.ones(k), np.ones((300, k)))]
+    found = add_posteriors(counts, weights, logs, log_shares, sums)
+    totals, words = (sum(parts) for parts in zip(*sums, strict=True))
     joint = counts.astype(float) @ logs + log_shares
     values = np.logaddexp.reduce(joint, axis=1)
     resp = weights[:, None] * np.exp(joint - values[:, None])

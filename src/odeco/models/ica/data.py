@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from threading import Lock
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.fitting.stream import StreamPlan
+from odeco.kernels.channels import NARROW, whiten_rows
+from odeco.kernels.cumulants import second_products
+from odeco.kernels.products import by_parts
 from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.models.ica.policy import POLICY
 from odeco.models.ica.solve import Task
@@ -19,7 +22,7 @@ from odeco.moments.base import Together
 from odeco.moments.cumulants import CumulantTensor, FourthMoments, SecondMoments, centred_cumulant
 from odeco.moments.passes import Passes
 from odeco.refinement.ica_likelihood import squared_norms
-from odeco.sources.dense import DenseBatch, DenseSource, first_rows
+from odeco.sources.dense import DENSE_BATCH_SIZE, DenseBatch, DenseSource, first_rows
 from odeco.sources.rows import VECTORS
 from odeco.tensors import ExplicitTensor, SymmetricTensor
 
@@ -152,30 +155,40 @@ class WhitenedRows:
         self._mean, self._matrix = mean, matrix
 
     def update_all(self, batches: Iterable[DenseBatch]) -> Self:
-        """Keep the samples of every batch; returns self."""
-        low, weights, iterator = 0, np.ones(self.rows.shape[1]), iter(batches)
+        """Keep the samples of every batch, whichever thread takes it; returns self."""
+        placed, lock = self._placed(batches), Lock()
+
+        def work(_: int) -> None:
+            while True:
+                with lock:
+                    found = next(placed, None)
+                if found is None:
+                    return
+                self._whiten(*found)
+
         with single_threaded_blas():
-            while group := list(islice(iterator, thread_count())):
-                ends = list(accumulate((len(batch) for batch in group), initial=low))
-                map_parts(lambda t, g=group, e=ends: self._place(g[t], e[t], weights), len(group))  # type: ignore[misc]
-                low = ends[-1]
-                if any(batch.weights is not None for batch in group):
-                    self.weights = weights
+            map_parts(work, min(thread_count(), 1 + self.rows.shape[1] // DENSE_BATCH_SIZE))
         return self
 
-    def _place(self, batch: DenseBatch, low: int, weights: Floats) -> None:
-        block = slice(low, low + len(batch))
-        _whiten_into(self.rows[:, block], batch, self._matrix, self._mean)
-        if batch.weights is not None:
-            weights[block] = batch.weights
+    def _placed(self, batches: Iterable[DenseBatch]) -> Iterator[tuple[DenseBatch, int]]:
+        """Every batch and where its samples begin, their weights kept."""
+        low = 0
+        for batch in batches:
+            if batch.weights is not None:
+                self.weights = np.ones(self.rows.shape[1]) if self.weights is None else self.weights
+                self.weights[low : low + len(batch)] = batch.weights
+            yield batch, low
+            low += len(batch)
 
-
-def _whiten_into(out: NDArray[np.floating], batch: DenseBatch, matrix: Floats, mean: Floats) -> None:
-    """``matrix.T @ (rows - mean).T`` (r, m): centred in the precision of the data, mapped in that of `out`."""
-    turn, origin = matrix.T.astype(out.dtype), mean.astype(batch.rows.dtype)
-    size = max(2**16 // batch.n_features, 1024)  # the copy stays in cache
-    for low in range(0, len(batch), size):
-        out[:, low : low + size] = turn @ (batch.rows[low : low + size] - origin).astype(out.dtype, copy=False).T
+    def _whiten(self, batch: DenseBatch, low: int) -> None:
+        """``matrix.T @ (rows - mean).T`` (r, m): centred in the precision of the data, mapped in that of the result."""
+        turn, origin = np.ascontiguousarray(self._matrix.T, self.rows.dtype), self._mean.astype(batch.rows.dtype)
+        if batch.n_features <= NARROW:
+            whiten_rows(np.ascontiguousarray(batch.rows), origin, turn, low, self.rows)
+            return
+        for start in range(0, len(batch), 1024):  # the copy stays in cache
+            centred = (batch.rows[start : start + 1024] - origin).astype(turn.dtype, copy=False)
+            self.rows[:, low + start : low + start + len(centred)] = turn @ centred.T
 
 
 def size_advice(n_samples: int, n_features: int, n_components: int | None) -> tuple[str, ...]:
@@ -199,13 +212,21 @@ def _first_mean(source: DenseSource) -> Floats:
 
 def _outlier_advice(rows: NDArray[np.floating], weights: Floats | None) -> tuple[str, ...]:
     """Whether one sample carries the fourth moments."""
-    radii = squared_norms(rows).astype(np.float64)
-    fourth = radii * radii if weights is None else weights * radii * radii
-    share = float(fourth.max() / (fourth.sum() or 1.0))
-    if share < 0.25 or fourth.size < 50:  # among few samples one may well carry a quarter
+
+    def look(part: slice) -> tuple[float, int, float]:
+        fourth = squared_norms(rows[:, part]).astype(np.float64) ** 2
+        if weights is not None:
+            fourth *= weights[part]
+        top = int(np.argmax(fourth))
+        return float(fourth[top]), part.start + top, float(fourth.sum())
+
+    found = by_parts(look, rows.shape[1])
+    largest, where, _ = max(found, key=lambda of_part: of_part[0])
+    share = largest / (sum(total for _, _, total in found) or 1.0)
+    if share < 0.25 or rows.shape[1] < 50:  # among few samples one may well carry a quarter
         return ()
     return (
-        f"sample {int(np.argmax(fourth))} alone carries {100 * share:.0f} % of the fourth moments: if it is an "
+        f"sample {where} alone carries {100 * share:.0f} % of the fourth moments: if it is an "
         "outlier, remove or clip it and fit again.",
     )
 
@@ -220,10 +241,9 @@ def dependence(rows: NDArray[np.floating]) -> float:
     length = n // POLICY.stretches
     if k == 1 or n < POLICY.least_samples:
         return 1.0
-    stretches = [rows[:, low : low + length] for low in range(0, length * POLICY.stretches, length)]
-    with single_threaded_blas():
-        found = map_parts(lambda t: stretches[t] @ stretches[t].T, POLICY.stretches)
-    covariances = np.array(found, dtype=np.float64) / length
+    samples = np.ascontiguousarray(rows)
+    found = map_parts(lambda t: second_products(samples, slice(t * length, (t + 1) * length)), POLICY.stretches)
+    covariances = np.array(found) / length
     squares = rows[:, :: max(length // 100, 1)] ** 2
     off = ~np.eye(k, dtype=bool)
     independent = (squares @ squares.T).astype(np.float64)[off] / squares.shape[1]
