@@ -72,7 +72,7 @@ def test_expected_counts_of_several_mixtures_match_those_of_each(n_sets, k, dtyp
     add_posterior_sets(counts, weights, logs.reshape(60, -1), priors, totals, words, values)
     for s in range(n_sets):
         own = np.ones(k), np.ones((60, k))
-        found = add_posteriors(counts, weights, np.ascontiguousarray(logs[:, s]), priors[s], *own)
+        found = add_posteriors(counts, weights, np.ascontiguousarray(logs[:, s]), priors[s], [own])
         assert values[s] == pytest.approx(1 + found, rel=1e-12)  # rounding, here and below
         np.testing.assert_allclose(totals[s], own[0], rtol=1e-11)
         np.testing.assert_allclose(words[:, s * k : (s + 1) * k], own[1], rtol=1e-11)
