@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from odeco.kernels.columns import centred_columns
 from odeco.kernels.cubes import add_cubes as add_triples
 from odeco.moments.base import Additive
 from odeco.moments.cubes import as_weights
@@ -82,8 +83,8 @@ class ViewBasis:
         return next(g for g, group in enumerate(self.groups) if view in group)
 
     def centred(self, blocks: Sequence[Block]) -> list[Block]:
-        """The blocks about their shifts; sparse ones as they are."""
-        return [b if sparse.issparse(b) else b - shift for b, shift in zip(blocks, self.shifts, strict=True)]
+        """The blocks about their shifts, by columns; sparse ones as they are."""
+        return [b if sparse.issparse(b) else _about(b, shift) for b, shift in zip(blocks, self.shifts, strict=True)]
 
     def project(self, centred: Sequence[Block]) -> list[Floats]:
         """``y_g`` for each group, (n, r), from blocks as `centred` gives them."""
@@ -131,9 +132,9 @@ class ColumnSums:
                 self._sums[t] += sums - shift * total
                 self._squares[t] += (block * block).T @ weights - shift * (2 * sums - shift * total)
             else:
-                rows = block - shift
+                rows = _about(block, shift)
                 self._sums[t] += weights @ rows
-                self._squares[t] += weights @ np.square(rows)
+                self._squares[t] += weights @ np.square(rows, out=rows)
         self.n += int(np.count_nonzero(weights))  # samples of weight 0 are not there
         self.weight += total
         return self
@@ -186,6 +187,13 @@ def _shifts_of(batch: ViewBatch) -> list[Floats]:
     return [np.zeros(b.shape[1]) if sparse.issparse(b) else b[0].astype(float) for b in batch.blocks]
 
 
+def _about(block: NDArray[np.floating], shift: Floats) -> Floats:
+    """A dense block (n, d) about a shift, a column after the other: rows of few numbers are many short loops."""
+    columns = np.empty(block.shape[::-1])
+    centred_columns(block, columns, shift)
+    return columns.T
+
+
 def _weighed(rows: Floats, weights: Floats | None) -> Floats:
     return rows if weights is None else weights[:, None] * rows
 
@@ -232,8 +240,9 @@ class ViewPairs(Additive):
 
     def _add(self, centred: list[Block], weights: Floats | None, projected: list[Floats]) -> None:
         weighted = [_weighed(y, weights) for y in projected]
+        ones = np.ones(len(projected[0]))
         for g, y in enumerate(weighted):
-            self._projected[g] += y.sum(axis=0)
+            self._projected[g] += ones @ y
         for t, block in enumerate(centred):
             self._first[t] += block.sum(axis=0) if weights is None else block.T @ weights
             for g in range(3):

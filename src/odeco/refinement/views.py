@@ -266,20 +266,19 @@ class PosteriorSums(Additive):
 
     def update(self, batch: ViewBatch) -> None:
         """The E step on a batch."""
-        for piece in batch.pieces():
-            self._add_piece(piece)
-
-    def _add_piece(self, batch: ViewBatch) -> None:
-        weights = batch.row_weights()
         if any(map(sparse.issparse, batch.blocks)) or sum(batch.widths) > _LOOPED:
-            features = self.densities.features(batch.blocks)
-            shares, values = normalize(self.densities.joint(features))
-            self.add(features, shares * weights)
+            for piece in batch.pieces():
+                features = self.densities.features(piece.blocks)
+                shares, values = normalize(self.densities.joint(features))
+                self.add(features, shares * piece.row_weights())
+                self._add_likelihood(piece, values)
         else:
             found = self.densities.expected(batch.blocks, batch.weights)
-            values = found.values[0]
             self._add_dense(places_of(batch.blocks, self.model), found.features, found.totals)
-        self.log_likelihood += float(weights @ (values + self.densities.base(batch.blocks)))
+            self._add_likelihood(batch, found.values[0])
+
+    def _add_likelihood(self, batch: ViewBatch, values: Floats) -> None:
+        self.log_likelihood += float(batch.row_weights() @ (values + self.densities.base(batch.blocks)))
 
     def add(self, features: ViewFeatures, shares: Floats) -> None:
         """Add samples that belong to the components with these shares, times their weights, (k, n)."""
