@@ -1,5 +1,5 @@
 // Python's door to the loops over samples: `gaussian.cpp`, `mixtures.cpp`, `posteriors.cpp`, `scores.cpp`,
-// `channels.cpp`, `columns.cpp`, `cubes.cpp`, `cumulants.cpp`, and plane rotations.
+// `view_moments.cpp`, `channels.cpp`, `columns.cpp`, `cubes.cpp`, `cumulants.cpp`, and plane rotations.
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
@@ -78,7 +78,7 @@ void posterior_sums(const Matrix<const Real>& features, Index start, Index stop,
 // Blocks of the same samples with an origin each, which may be empty; features are those of one block after the other.
 template <class From>
 std::vector<RowBlock<From>> row_blocks(const std::vector<Lines<const From>>& blocks,
-                                       const std::vector<Vector<const From>>& origins, const std::vector<bool>& squares) {
+                                       const std::vector<Doubles>& origins, const std::vector<bool>& squares) {
     require(!blocks.empty() && origins.size() == blocks.size() && squares.size() == blocks.size(),
             "every block needs an origin, and a word on squares.");
     std::vector<RowBlock<From>> found;
@@ -92,7 +92,7 @@ std::vector<RowBlock<From>> row_blocks(const std::vector<Lines<const From>>& blo
 }
 
 template <class From>
-void posterior_sums_of_rows(const std::vector<Lines<const From>>& blocks, const std::vector<Vector<const From>>& origins,
+void posterior_sums_of_rows(const std::vector<Lines<const From>>& blocks, const std::vector<Doubles>& origins,
                     const std::vector<bool>& squares, const Doubles& weights, const Table& coefficients,
                     const Doubles& offsets, const Matrix<double>& sums, const Vector<double>& totals,
                     const Matrix<double>& highest, const Matrix<double>& norms) {
@@ -105,6 +105,33 @@ void posterior_sums_of_rows(const std::vector<Lines<const From>>& blocks, const 
     row_posteriors<From>().posterior_sums_of_rows(
         {made.data(), Index(made.size())}, {0, n}, span(weights),
         {exactly("coefficients", coefficients, k, p), exactly("offsets", offsets, k), groups}, out);
+}
+
+template <class From>
+void add_views(const std::vector<Lines<const From>>& blocks, const std::vector<Doubles>& origins,
+               const Vector<const std::int32_t>& groups, const Doubles& directions, const Vector<const std::int64_t>& ranks,
+               const Doubles& weights, const Vector<double>& first, const Vector<double>& projected,
+               const Vector<double>& cross, const Vector<double>& pairs, const Vector<double>& triples) {
+    const std::vector<RowBlock<From>> made = row_blocks<From>(blocks, origins, std::vector<bool>(blocks.size(), false));
+    const Index n = extent(blocks[0]), n_views = Index(made.size());
+    require_below("groups", exactly("groups", groups, n_views), n_views, 3);
+    const std::int64_t* r = exactly("ranks", ranks, 3);
+    for (int g = 0; g < 3; ++g) require(r[g] >= 0 && r[g] <= INT32_MAX, "ranks must be 0 or more.");
+    Index p = 0, n_directions = 0, n_cross = 0;
+    for (Index t = 0; t < n_views; ++t) {
+        const Index d = made[t].d, own = r[groups.data()[t]];
+        p += d;
+        n_directions += d * own;
+        n_cross += d * (r[0] + r[1] + r[2] - own);
+    }
+    if (extent(weights) > 0) exactly("weights", weights, n);
+    const bool all = extent(triples) > 0;
+    const ViewSums out{exactly("first", first, p), exactly("projected", projected, r[0] + r[1] + r[2]),
+                       exactly("cross", cross, n_cross),
+                       exactly("pairs", pairs, all ? r[0] * r[1] + r[0] * r[2] + r[1] * r[2] : 0),
+                       all ? exactly("triples", triples, r[0] * r[1] * r[2]) : nullptr};
+    views<From>().add_views({{made.data(), n_views}, groups.data(), exactly("directions", directions, n_directions),
+                             {r[0], r[1], r[2]}, span(weights)}, {0, n}, out);
 }
 
 // The cells of both halves of the samples lie after one another.
@@ -228,6 +255,7 @@ template <class Real> void bind(nb::module_& module) {
     define(module, "normalize", normalize<Real>);
     define(module, "posterior_sums", posterior_sums<Real>);
     define(module, "posterior_sums_of_rows", posterior_sums_of_rows<Real>);
+    define(module, "add_views", add_views<Real>);
     define(module, "add_counts", add_counts<Real>);
     define(module, "add_score_products", add_score_products<Real>);
     define(module, "centred_columns", centred_columns<Real, Real>);

@@ -71,6 +71,8 @@ template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(po
 template <> const PosteriorKernels<double>& posteriors() { return ODECO_CHOOSE(posteriors64); }
 template <> const RowPosteriorKernels<float>& row_posteriors() { return ODECO_CHOOSE(row_posteriors32); }
 template <> const RowPosteriorKernels<double>& row_posteriors() { return ODECO_CHOOSE(row_posteriors64); }
+template <> const ViewKernels<float>& views() { return ODECO_CHOOSE(views32); }
+template <> const ViewKernels<double>& views() { return ODECO_CHOOSE(views64); }
 template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }
 template <> const ScoreKernels<double>& scores() { return ODECO_CHOOSE(scores64); }
 template <> const ColumnKernels<float, float>& columns() { return ODECO_CHOOSE(columns32); }

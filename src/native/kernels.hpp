@@ -221,7 +221,7 @@ template <class Real> struct PosteriorKernels {
 template <class From> struct RowBlock {
     Rows<const From> rows;
     Index d;
-    const From* origin;
+    const double* origin;
     bool squares;
 };
 
@@ -229,6 +229,25 @@ template <class From> struct RowBlock {
 template <class From> struct RowPosteriorKernels {
     void (*posterior_sums_of_rows)(Span<const RowBlock<From>> blocks, Range, Span<const double> weights,
                            const LinearMixtures<double>&, const PosteriorSums<double>&);
+};
+
+// Views in three groups, with directions (d_t, r of its group) of each view, one after the other.
+template <class From> struct ViewSamples {
+    Span<const RowBlock<From>> blocks;
+    const std::int32_t* groups;  // of each view
+    const double* directions;
+    Index ranks[3];
+    Span<const double> weights;  // (n,), or empty
+};
+
+struct ViewSums {
+    double *first, *projected;  // of columns, and of coordinates of the groups, one after the other
+    double* cross;              // (d_t, r_g) for each view and the two groups that it is not in
+    double *pairs, *triples;    // of two groups and of all three, or none
+};
+
+template <class From> struct ViewKernels {
+    void (*add_views)(const ViewSamples<From>&, Range, const ViewSums&);
 };
 
 // Columns of a table by family: values of Bernoulli columns, indicators, counts, numbers, squares, masks.
@@ -362,6 +381,8 @@ struct FrameKernels {
     extern const PosteriorKernels<double> posteriors64;                                                                  \
     extern const RowPosteriorKernels<float> row_posteriors32;                                                            \
     extern const RowPosteriorKernels<double> row_posteriors64;                                                           \
+    extern const ViewKernels<float> views32;                                                                             \
+    extern const ViewKernels<double> views64;                                                                            \
     extern const TableKernels tables;                                                                                    \
     extern const ScoreKernels<float> scores32;                                                                           \
     extern const ScoreKernels<double> scores64;                                                                          \

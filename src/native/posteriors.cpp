@@ -3,8 +3,7 @@
 // Samples lie side by side in the lanes of registers, a feature in each row. A block of them is handled while it is in
 // cache: log densities (a matrix product), responsibilities, and sums of features by responsibilities (another one).
 #include "exponential.hpp"
-#include "kernels.hpp"
-#include "transpose.hpp"
+#include "row_blocks.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
@@ -159,25 +158,10 @@ void posterior_sums(Rows<const Real> features, Range range, Span<const double> w
     }
 }
 
-// The columns of some rows of all blocks, with squares where they are asked for, a feature in each row of `columns`.
-template <class From, class Real>
-ODECO_INLINE void fill_columns(Span<const RowBlock<From>> blocks, Index start, Index stop, Rows<Real> columns) {
-    Index first = 0;
-    for (Index b = 0; b < blocks.size; ++b) {
-        const RowBlock<From>& block = blocks[b];
-        each_column<Real>(block.rows, block.d, start, stop, block.origin,
-                          [&](Index j, Index i, Vec<Real> value) __attribute__((always_inline)) {
-                              store(columns[first + j] + i, value);
-                              if (block.squares) store(columns[first + block.d + j] + i, value * value);
-                          });
-        first += block.d * (1 + block.squares);
-    }
-}
-
 template <class From, class Real>
 void posterior_sums_of_rows(Span<const RowBlock<From>> blocks, Range range, Span<const double> weights,
                     const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out) {
-    constexpr Index PAIR = 2 * WIDTH<Real>, LINE = 64 / Index(sizeof(From));
+    constexpr Index PAIR = 2 * WIDTH<Real>;
     const Index n = range.stop - range.start, k = mixtures.coefficients.n, p = mixtures.coefficients.width;
     if (n == 0 || k == 0) return;
     const Index size = block_size<Real>(n, k, p), stride = size + PAIR;
@@ -189,10 +173,7 @@ void posterior_sums_of_rows(Span<const RowBlock<From>> blocks, Range range, Span
         const Span<const double> mine{weights.data + (weights.size > 0 ? start : 0), weights.size};
         add_block<Real>(block, offset, n, mine, mixtures, out, [&](Index i) __attribute__((always_inline)) {
             const Index low = i * WIDTH<Real>, high = smaller(low + PAIR, left);
-            for (Index b = 0; b < blocks.size; ++b)
-                for (Index r = low; r < high; ++r)
-                    for (Index j = 0; j < blocks[b].d; j += LINE)
-                        __builtin_prefetch(blocks[b].rows[start + size + r] + j, 0, 2);
+            fetch_rows(blocks, start + size + low, start + size + high);
         });
     }
 }

@@ -1,6 +1,7 @@
 // Rows of numbers into columns, a square of registers at a time.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "vectors.hpp"
@@ -25,15 +26,21 @@ template <int STEP, class Real> ODECO_INLINE void transpose_square(Vec<Real> (&s
     if constexpr (2 * STEP < WIDTH<Real>) transpose_square<2 * STEP, Real>(square);
 }
 
+// Differences are taken in the wider of two types: few digits of a large origin are lost.
+template <class From, class Real> using Wider = std::conditional_t<(sizeof(From) > sizeof(Real)), From, Real>;
+
 // A register of numbers from `p` on, less those of an origin where there is one.
-template <class Real, class From> ODECO_INLINE Vec<Real> centred(const From* p, const From* origin) {
-    typedef From Wide __attribute__((vector_size(WIDTH<Real> * sizeof(From)), aligned(alignof(From)), may_alias));
-    const Wide numbers = *reinterpret_cast<const Wide*>(p);
-    return __builtin_convertvector(origin ? numbers - *reinterpret_cast<const Wide*>(origin) : numbers, Vec<Real>);
+template <class Real, class From> ODECO_INLINE Vec<Real> centred(const From* p, const Wider<From, Real>* origin) {
+    using Wide = Wider<From, Real>;
+    typedef From Loaded __attribute__((vector_size(WIDTH<Real> * sizeof(From)), aligned(alignof(From)), may_alias));
+    typedef Wide Taken __attribute__((vector_size(WIDTH<Real> * sizeof(Wide)), aligned(alignof(Wide)), may_alias));
+    const Taken numbers = __builtin_convertvector(*reinterpret_cast<const Loaded*>(p), Taken);
+    return __builtin_convertvector(origin ? numbers - *reinterpret_cast<const Taken*>(origin) : numbers, Vec<Real>);
 }
 
 // The first `count` of one, zeros behind them.
-template <class Real, class From> ODECO_INLINE Vec<Real> centred(const From* p, const From* origin, int count) {
+template <class Real, class From>
+ODECO_INLINE Vec<Real> centred(const From* p, const Wider<From, Real>* origin, int count) {
     if (count == WIDTH<Real>) return centred<Real>(p, origin);
     if constexpr (sizeof(From) == sizeof(Real)) {
         const Tail<Real> lanes{count};
@@ -47,12 +54,13 @@ template <class Real, class From> ODECO_INLINE Vec<Real> centred(const From* p, 
 // Calls put(column, first row, numbers) for the columns of rows start to stop, about an origin, a register of rows at a
 // time: those beyond the last row are 0.
 template <class Real, class From, class Put>
-ODECO_INLINE void each_column(Rows<const From> rows, Index width, Index start, Index stop, const From* origin, Put put) {
+ODECO_INLINE void each_column(Rows<const From> rows, Index width, Index start, Index stop,
+                              const Wider<From, Real>* origin, Put put) {
     constexpr int W = WIDTH<Real>;
     // Whole squares stay in registers: their loops have as many rounds at every call.
     auto turn = [&](Index i, Index j, bool whole, int here, int count) __attribute__((always_inline)) {
         Vec<Real> square[W]{};
-        const From* from = origin ? origin + j : origin;
+        const Wider<From, Real>* from = origin ? origin + j : origin;
         for (int s = 0; s < W; ++s)
             if (whole || s < here) square[s] = centred<Real>(rows[i + s] + j, from, whole ? W : count);
         transpose_square<1, Real>(square);

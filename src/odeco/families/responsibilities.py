@@ -117,7 +117,7 @@ def expected_of_rows(
     (k, p), n = coefficients.shape, len(blocks[0].rows)
     dtype: Any = np.result_type(*(block.rows.dtype for block in blocks))
     rows = [whole_rows(block.rows.astype(dtype, copy=False)) for block in blocks]
-    origins = [np.empty(0, dtype) if block.origin is None else block.origin.astype(dtype) for block in blocks]
+    origins = [np.empty(0) if block.origin is None else block.origin for block in blocks]
     sums, totals = np.zeros((k, p)), np.zeros(k)
     highest, norms = np.empty((2, n_mixtures, n))
     given = np.empty(0) if weights is None else weights

@@ -318,7 +318,7 @@ def posterior_sums(
 
 def posterior_sums_of_rows(
     blocks: list[Floats],
-    origins: list[Floats],
+    origins: list[Doubles],
     squares: list[bool],
     weights: Doubles,
     coefficients: Doubles,
@@ -333,6 +333,27 @@ def posterior_sums_of_rows(
 
     Blocks are all of single or all of double numbers, their rows whole, any distance apart; an origin may be empty.
     Features are those of one block after the other, in each the values, then their squares where `squares` says so.
+    """
+
+def add_views(
+    blocks: list[Floats],
+    origins: list[Doubles],
+    groups: Int32s,
+    directions: Doubles,
+    ranks: Int64s,
+    weights: Doubles,
+    first: Doubles,
+    projected: Doubles,
+    cross: Doubles,
+    pairs: Doubles,
+    triples: Doubles,
+    /,
+) -> None:
+    """Add cross moments of views (n, d_t) less their origins, seen by three groups of them: y_g = sum_t x_t B_t.
+
+    `directions` are all B_t (d_t, r_g), one after the other. `first` gets sums of all columns, `projected` those of all
+    y_g, `cross` those of x_t (x) y_g (d_t, r_g) for each view t and both groups that it is not in; `pairs` those of
+    y_0 (x) y_1, y_0 (x) y_2 and y_1 (x) y_2, `triples` those of all three, where they are not empty.
     """
 
 def climb_tables(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from odeco.kernels.columns import centred_columns
+from odeco.kernels.columns import centred_columns, whole_rows
 from odeco.kernels.cubes import add_cubes as add_triples
 from odeco.moments.base import Additive
 from odeco.moments.cubes import as_weights
@@ -194,6 +194,14 @@ def _about(block: NDArray[np.floating], shift: Floats) -> Floats:
     return columns.T
 
 
+def _add_flat(arrays: Sequence[Floats], numbers: Floats) -> None:
+    """Add numbers to the entries of arrays, one array after the other."""
+    start = 0
+    for each in arrays:
+        each += numbers[start : start + each.size].reshape(each.shape)
+        start += each.size
+
+
 def _weighed(rows: Floats, weights: Floats | None) -> Floats:
     return rows if weights is None else weights[:, None] * rows
 
@@ -222,9 +230,12 @@ class ViewPairs(Additive):
         """Add the samples of a batch; returns self."""
         if batch.widths != self.basis.widths:
             raise ValueError(f"the batch has views of {batch.widths} columns, the moments {self.basis.widths}.")
-        for piece in batch.pieces():
-            centred = self.basis.centred(piece.blocks)
-            self._add(centred, piece.weights, self.basis.project(centred))
+        if any(map(sparse.issparse, batch.blocks)):
+            for piece in batch.pieces():
+                centred = self.basis.centred(piece.blocks)
+                self._add(centred, piece.weights, self.basis.project(centred))
+        else:
+            self._add_dense(batch)
         self.n += len(batch)
         self.weight += float(batch.row_weights().sum())
         return self
@@ -248,6 +259,26 @@ class ViewPairs(Additive):
             for g in range(3):
                 if (t, g) in self._cross:
                     self._cross[t, g] += block.T @ weighted[g]
+
+    def _add_dense(self, batch: ViewBatch) -> None:
+        """The same for views that are all dense, in one compiled loop."""
+        from odeco.kernels.views import add_views
+
+        basis, dtype = self.basis, np.result_type(*(block.dtype for block in batch.blocks))
+        rows = [whole_rows(block.astype(dtype, copy=False)) for block in batch.blocks]
+        groups = np.array([basis.group_of(t) for t in range(len(rows))], dtype=np.int32)
+        directions = np.concatenate([each.ravel() for each in basis.directions])
+        cross = [self._cross[key] for key in sorted(self._cross)]
+        sums: list[list[Floats]] = [self._first, self._projected, cross, *self._dense_sums()]
+        flat = [np.zeros(sum(each.size for each in some)) for some in sums]
+        shifts, ranks = list(basis.shifts), np.array(basis.ranks(), dtype=np.int64)
+        add_views(rows, shifts, groups, directions, ranks, as_weights(batch.weights), *flat)
+        for some, found in zip(sums, flat, strict=True):
+            _add_flat(some, found)
+
+    def _dense_sums(self) -> tuple[list[Floats], list[Floats]]:
+        """Pairs and triples on the basis, where they are asked for."""
+        return [], []
 
     def cross(self, view: int, group: int) -> Floats:
         """``E[(x_t - E x_t) (x) (y_g - E y_g)]`` of shape (d_t, r)."""
@@ -291,6 +322,9 @@ class ViewMoments(ViewPairs):
         self._pairs[1] += weighted.T @ y3
         self._pairs[2] += _weighed(y2, weights).T @ y3
         add_triples(y1, y2, y3, as_weights(weights), self._triples.reshape(self.basis.ranks()))
+
+    def _dense_sums(self) -> tuple[list[Floats], list[Floats]]:
+        return self._pairs, [self._triples]
 
     def read(self) -> ThreeViews:
         """All moments, about the means."""

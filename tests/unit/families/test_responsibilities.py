@@ -107,9 +107,7 @@ def test_sums_of_rows_are_those_of_their_features(widths, n, dtypes, weighed):
     weights = rng.uniform(0.0, 2.0, n) if weighed else None
     found = expected_of_rows(blocks, coefficients, offsets, weights, n_mixtures=2)
     whole = expected_features(columns, coefficients, offsets, weights, n_mixtures=2)
-    all_single = all(block.rows.dtype == np.float32 for block in blocks)
-    # Differences of single numbers are rounded to single precision, 1e-7 of 5.
-    tolerance = {"rtol": 1e-5, "atol": 1e-4} if all_single else {"rtol": 1e-10, "atol": 1e-10}
+    tolerance = {"rtol": 1e-10, "atol": 1e-10}  # rounding: also single numbers are centred in double precision
     np.testing.assert_allclose(found.features, whole.features, **tolerance)
     np.testing.assert_allclose(found.totals, whole.totals, **tolerance)
     np.testing.assert_allclose(found.values, whole.values, **tolerance)
