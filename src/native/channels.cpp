@@ -3,36 +3,17 @@
 // Products of so few columns are too small for BLAS, and what is centred for it goes through memory once more.
 #include "inner.hpp"
 #include "kernels.hpp"
+#include "transpose.hpp"
 
 namespace odeco::ODECO_ISA {
 namespace {
 
 constexpr Index BYTES = 65536;  // of numbers at a time: they stay in the second-level cache
 
-// The centred numbers of some rows, one column after the other.
-template <class Real> struct Columns {
-    Index d, length, stride, padded = 0;
-    Scratch<Real> values;
-
-    // A stride that is no power of two: else all columns would meet in one place of the cache. Rows behind are read.
-    explicit Columns(Index d_)
-        : d(d_), length(larger<Index>(BYTES / Index(d * sizeof(Real)) / WIDTH<Real>, 2) * WIDTH<Real>),
-          stride(length + WIDTH<Real>), values((d + RIGHT) * stride) {}
-
-    ODECO_INLINE Real* operator[](Index j) const { return values + j * stride; }
-
-    // Of the rows from `start` on, centred in the precision of `origin`, zeros behind them up to whole registers.
-    template <class Given, class Origin>
-    ODECO_INLINE void fill(Rows<const Given> rows, Index start, Index size, const Origin* origin) {
-        for (Index t = 0; t < size; ++t) {
-            const Given* row = rows[start + t];
-            for (Index j = 0; j < d; ++j) values[j * stride + t] = Real(Origin(row[j]) - origin[j]);
-        }
-        padded = RowShape<Real>(size).padded();
-        for (Index j = 0; j < d; ++j)
-            for (Index t = size; t < padded; ++t) values[j * stride + t] = 0;
-    }
-};
+// Rows at a time.
+template <class Real> ODECO_INLINE Index some_rows(Index d) {
+    return larger<Index>(BYTES / Index(d * sizeof(Real)) / WIDTH<Real>, 2) * WIDTH<Real>;
+}
 
 // Sums of columns, of their products above the diagonal (and some below), and of weights.
 struct Products {
@@ -43,22 +24,19 @@ struct Products {
     explicit Products(Index d_) : d(d_), first(d), second(d * d) {}
 
     // `left` are the columns by their weights.
-    ODECO_INLINE void add(const Columns<double>& columns, const Columns<double>& left) {
-        for (Index j = 0; j < d; ++j) {
-            Vec<double> sum{};
-            for (Index t = 0; t < columns.padded; t += WIDTH<double>) sum += load(left[j] + t);
-            first[j] += total<double>(sum);
-        }
+    ODECO_INLINE void add(const Columns<double>& columns, const Columns<double>& left, Index padded) {
+        for (Index j = 0; j < d; ++j) first[j] += sum_of<double>(left[j], padded);
         for (Index a = 0; a < d; a += LEFT)
-            add_inner<double>(left[a], smaller<Index>(LEFT, d - a), columns[a], d - a, columns.stride, columns.padded,
+            add_inner<double>(left[a], smaller<Index>(LEFT, d - a), columns[a], d - a, columns.stride, padded,
                               [&](Index i) { return second + (a + i) * d + a; });
     }
 
-    ODECO_INLINE void weigh(const Columns<double>& columns, const double* weights, Index size, Columns<double>& out) {
+    ODECO_INLINE void weigh(const Columns<double>& columns, const double* weights, Index size, Index padded,
+                            Columns<double>& out) {
         for (Index t = 0; t < size; ++t) weight += weights[t];
         for (Index j = 0; j < d; ++j) {
             for (Index t = 0; t < size; ++t) out[j][t] = weights[t] * columns[j][t];
-            for (Index t = size; t < columns.padded; ++t) out[j][t] = 0;
+            for (Index t = size; t < padded; ++t) out[j][t] = 0;
         }
     }
 
@@ -74,13 +52,13 @@ struct Products {
 
 template <class Real>
 void add_row_products(Rows<const Real> rows, const double* origin, Span<const double> weights, Rows<double> out) {
-    Columns<double> columns(rows.width), weighted(rows.width);
-    Products products(rows.width);
-    for (Index start = 0; start < rows.n; start += columns.length) {
-        const Index size = smaller(columns.length, rows.n - start);
-        columns.fill(rows, start, size, origin);
-        if (weights.size > 0) products.weigh(columns, weights.data + start, size, weighted);
-        products.add(columns, weights.size > 0 ? weighted : columns);
+    const Index d = rows.width, length = some_rows<double>(d);
+    Columns<double> columns(d, length, RIGHT), weighted(d, length, RIGHT);
+    Products products(d);
+    for (Index start = 0; start < rows.n; start += length) {
+        const Index stop = smaller(start + length, rows.n), padded = columns.fill(rows, start, stop, origin);
+        if (weights.size > 0) products.weigh(columns, weights.data + start, stop - start, padded, weighted);
+        products.add(columns, weights.size > 0 ? weighted : columns, padded);
     }
     if (weights.size == 0) products.weight = double(rows.n);
     products.add_to(out);
@@ -88,10 +66,13 @@ void add_row_products(Rows<const Real> rows, const double* origin, Span<const do
 
 template <class Given, class Real>
 void whiten_rows(Rows<const Given> rows, const Given* origin, Rows<const Real> turn, Index start, Rows<Real> out) {
-    Columns<Real> columns(rows.width);
-    for (Index first = 0; first < rows.n; first += columns.length) {
-        const Index size = smaller(columns.length, rows.n - first);
-        columns.fill(rows, first, size, origin);
+    const Index d = rows.width, length = some_rows<Real>(d);
+    Columns<Real> columns(d, length, 0);
+    Scratch<Wider<Given, Real>> about(d);
+    for (Index j = 0; j < d; ++j) about[j] = origin[j];
+    for (Index first = 0; first < rows.n; first += length) {
+        const Index size = smaller(length, rows.n - first);
+        columns.fill(rows, first, first + size, static_cast<const Wider<Given, Real>*>(about));
         for (Index i = 0; i < turn.n; i += LEFT)
             for (Index t = 0; t < size; t += WIDTH<Real>) {
                 Vec<Real> sums[LEFT] = {};

@@ -74,4 +74,23 @@ ODECO_INLINE void each_column(Rows<const From> rows, Index width, Index start, I
                 else turn(i, j, false, int(smaller<Index>(W, stop - i)), int(smaller<Index>(W, width - j)));
 }
 
+// Room for some samples in columns, and for a few columns more that loops read and do not use.
+template <class Real> struct Columns {
+    Index d, stride;
+    Scratch<Real> data;
+
+    // A register more than the samples lies between columns: at a whole page all would share their places in the cache.
+    Columns(Index d_, Index length, Index spare) : d(d_), stride(length + WIDTH<Real>), data((d + spare) * stride) {}
+
+    ODECO_INLINE Real* operator[](Index j) const { return data + j * stride; }
+
+    // The rows start to stop about an origin, zeros behind them up to whole registers; how many numbers that are.
+    template <class From>
+    ODECO_INLINE Index fill(Rows<const From> rows, Index start, Index stop, const Wider<From, Real>* origin = nullptr) {
+        each_column<Real>(rows, d, start, stop, origin, [&](Index j, Index i, Vec<Real> value)
+                          __attribute__((always_inline)) { store(data + j * stride + i, value); });
+        return RowShape<Real>(stop - start).padded();
+    }
+};
+
 }  // namespace odeco::ODECO_ISA

@@ -127,14 +127,15 @@ def expect(data: Data, parameters: Parameters, natural: tuple[Floats, Floats] | 
 def _shares(batches: Sequence[Batch]) -> list[list[Batch]]:
     """All rows in as many runs as there are threads."""
     starts = np.cumsum([0, *(len(statistics) for statistics, _ in batches)])
+    runs = even_runs(int(starts[-1]))
     return [
         [
-            (statistics[rows], None if weights is None else weights[rows])
-            for (statistics, weights), start in zip(batches, starts, strict=False)
-            if (rows := slice(max(run.start - start, 0), max(run.stop - start, 0))).start
-            < min(rows.stop, len(statistics))
+            (statistics[low:high], None if weights is None else weights[low:high])
+            for (statistics, weights), start in zip(batches, starts[:-1].tolist(), strict=True)
+            for low, high in [(max(run.start - start, 0), min(run.stop - start, len(statistics)))]
+            if low < high
         ]
-        for run in even_runs(int(starts[-1]))
+        for run in runs
     ]
 
 
