@@ -9,8 +9,8 @@ from odeco.kernels.cubes import add_cubes as add_triples
 
 Floats = NDArray[np.floating]
 
-# Samples that steps around a sum take at a time: enough for threads not to wait for the interpreter, and a block of fifty
-# single columns stays in a cache.
+# Samples that steps around a sum take at a time: enough for threads not to wait for the interpreter, few enough for a
+# block of fifty single columns to stay in cache.
 ROWS_PER_BLOCK = 2048
 # Bytes that the sums of all threads may take.
 _MOST_BYTES = 2**30
