@@ -33,12 +33,13 @@ RESULTS = REPOSITORY / "benchmarks" / "results"
 _TENSORS = ("decomposition", "tensors")
 _STEPS = ("refinement/loop.py", "families", "kernels/threads.py", "kernels/columns.py")
 _WORDS = (
-    *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/cubes.py", "moments/dirichlet.py",
-    "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py", "kernels/products.py",
+    *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/cubes.py",
+    "moments/dirichlet.py", "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py", "kernels/products.py",
     "kernels/alignment.py", "sources/documents.py",
 )  # fmt: skip
 _VIEWS = (
-    *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "moments/cubes.py", "reduction/views.py", "reduction/symmetrized.py",
+    *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "moments/cubes.py", "reduction/views.py",
+    "reduction/symmetrized.py",
     "reduction/least_squares.py", "reduction/groups.py", "sources/views.py",
 )  # fmt: skip
 _CHAINS = (
@@ -47,7 +48,7 @@ _CHAINS = (
     "refinement/acceleration.py", "refinement/forward_backward.py", "refinement/expectation_sums.py",
     "refinement/emissions.py", "kernels/hmm.py", "sources/sequences.py",
 )  # fmt: skip
-_FEATURES = (*_CHAINS, "models/hmm/feature_estimator.py", "moments/sequence_features.py")
+_FEATURES = (*_CHAINS, "models/hmm/feature_estimator.py", "moments/sequence_features.py", "moments/columns.py")
 # What of src/odeco runs in a measurement, as patterns: found by a profile of one fit, without what only reports on it.
 CODE: dict[str, tuple[str, ...]] = {
     "tensor": _TENSORS,
