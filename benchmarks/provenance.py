@@ -34,8 +34,8 @@ _TENSORS = ("decomposition", "tensors")
 _STEPS = ("refinement/loop.py", "families", "kernels/threads.py", "kernels/columns.py")
 _WORDS = (
     *_TENSORS, *_STEPS, "models/topics", "moments/words.py", "moments/triples.py", "moments/cubes.py",
-    "moments/dirichlet.py", "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py", "kernels/products.py",
-    "kernels/alignment.py", "sources/documents.py",
+    "moments/dirichlet.py", "moments/scatter.py", "whitening", "reduction/plain.py", "kernels/sparse.py",
+    "kernels/products.py", "kernels/alignment.py", "sources/documents.py",
 )  # fmt: skip
 _VIEWS = (
     *_TENSORS, *_STEPS, "models/mixture_base.py", "moments/views.py", "moments/cubes.py", "reduction/views.py",
