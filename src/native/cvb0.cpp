@@ -193,7 +193,7 @@ void cvb0_rows(Csr<Real> counts, const Cvb0Arrays<Real>& arrays, Range range, In
         Words<n.value, Real> words{counts, arrays.topics, shape};
         for (Index d = range.start; d < range.stop; ++d) {
             if (far && d + 1 < range.stop) words.prefetch_document(d + 1);
-            em_steps<n.value, Real>(words, arrays.alpha, d, n_em, arrays.strengths[d], mine.totals, mine.room);
+            if (n_em > 0) em_steps<n.value, Real>(words, arrays.alpha, d, n_em, false, arrays.strengths[d], mine.totals, mine.room);
             for (Index step = 1; step < n_iter; ++step) cvb0_step<false>(words, arrays, d, echo, mine);
             if (n_iter > 0) cvb0_step<true>(words, arrays, d, echo, mine);
         }

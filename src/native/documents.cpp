@@ -10,14 +10,6 @@ namespace {
 ODECO_INLINE float logarithm(float x) { return logf(x); }
 ODECO_INLINE double logarithm(double x) { return log(x); }
 
-// exp(digamma(x)) to 1e-10 relative: recurrence up to 6, then the asymptotic series.
-ODECO_INLINE double exp_digamma(double x) {
-    double shift = 0;
-    for (; x < 6; x += 1) shift += 1 / x;
-    double f = 1 / (x * x);
-    return exp(log(x) - 0.5 / x - f * (1.0 / 12 - f * (1.0 / 120 - f * (1.0 / 252 - f / 240))) - shift);
-}
-
 template <int N, class Real>
 ODECO_INLINE void infer_document(const Words<N, Real>& words, const Real* alpha, Index d, Index n_iter, Real tol,
                                  Real* strengths, Real* row, Real* sums) {
@@ -65,7 +57,7 @@ void infer_steps(Csr<Real> counts, Rows<const Real> topics, const Real* alpha, R
     with_registers(shape.count, [&](auto n) {
         Words<n.value, Real> words{counts, topics, shape};
         for (Index d = range.start; d < range.stop; ++d)
-            em_steps<n.value, Real>(words, alpha, d, n_iter, strengths[d], weights, sums);
+            em_steps<n.value, Real>(words, alpha, d, n_iter, false, strengths[d], weights, sums);
     });
 }
 
@@ -96,18 +88,11 @@ template <int N, class Real>
 ODECO_INLINE double em_document(const Words<N, Real>& words, const Real* alpha, Index d, Index n_iter, bool variational,
                                 Real row_weight, Real* strengths, Rows<Real> word_counts, Real* weights, Real* sums) {
     const Index k = words.topics.width;
-    double log_likelihood = 0;
-    for (Index step = 0; step < n_iter; ++step) {
-        for (Index i = 0; i < k; ++i) {
-            weights[i] = strengths[i] + alpha[i];
-            sums[i] = 0;
-        }
-        if (variational)
-            for (Index i = 0; i < k; ++i) weights[i] = Real(exp_digamma(weights[i]));
-        if (step < n_iter - 1) add_shares(words, d, weights, sums);
-        else log_likelihood = scatter_shares(words, d, row_weight, weights, sums, word_counts);
-        for (Index i = 0; i < k; ++i) strengths[i] = sums[i] * weights[i];
-    }
+    em_steps(words, alpha, d, n_iter - 1, variational, strengths, weights, sums);
+    if (n_iter < 1) return 0;
+    begin_em_step(strengths, alpha, k, variational, weights, sums);
+    const double log_likelihood = scatter_shares(words, d, row_weight, weights, sums, word_counts);
+    for (Index i = 0; i < k; ++i) strengths[i] = sums[i] * weights[i];
     return log_likelihood;
 }
 

@@ -7,24 +7,10 @@ namespace odeco::ODECO_ISA {
 
 constexpr int LEFT = 4, RIGHT = REGISTER_BYTES == 64 ? 6 : 3;  // a tile of inner products fills the registers
 
-// Of A rows with RIGHT rows, `stride` apart and of whole registers; the first `count` of each are added to `out`.
-template <int A, class Real>
-ODECO_INLINE void add_tile(const Real* left, const Real* right, Index stride, Index size, Index count, double* const* out) {
-    Vec<Real> sums[RIGHT][A] = {};
-    for (Index t = 0; t < size; t += WIDTH<Real>) {
-        Vec<Real> values[RIGHT];
-        for (int b = 0; b < RIGHT; ++b) values[b] = load(right + b * stride + t);
-        for (int a = 0; a < A; ++a) {
-            const Vec<Real> factor = load(left + a * stride + t);
-            for (int b = 0; b < RIGHT; ++b) sums[b][a] += factor * values[b];
-        }
-    }
-    for (int b = 0; b < RIGHT; ++b) {
-        Real totals[A];
-        all_totals<A, Real>(sums[b], totals);
-        for (int a = 0; a < A && b < count; ++a) out[a][b] += double(totals[a]);
-    }
-}
+// Inner products of `many` rows (1 to LEFT) with RIGHT rows, `stride` apart and of whole registers: those of row a with the
+// first `count` of the others are added to `out[a]`.
+template <class Real>
+void add_tile(Index many, const Real* left, const Real* right, Index stride, Index size, Index count, double* const* out);
 
 // Of `n_left` rows with `n_right`: that of rows a and b is added to place(a)[b]. RIGHT - 1 rows behind the last are read.
 template <class Real, class Place>
@@ -35,11 +21,7 @@ ODECO_INLINE void add_inner(const Real* left, Index n_left, const Real* right, I
             double* out[LEFT] = {};
             const Index many = smaller<Index>(LEFT, n_left - a), count = smaller<Index>(RIGHT, n_right - b);
             for (Index i = 0; i < many; ++i) out[i] = place(a + i) + b;
-            const Real *these = left + a * stride, *those = right + b * stride;
-            if (many == 4) add_tile<4, Real>(these, those, stride, size, count, out);
-            else if (many == 3) add_tile<3, Real>(these, those, stride, size, count, out);
-            else if (many == 2) add_tile<2, Real>(these, those, stride, size, count, out);
-            else add_tile<1, Real>(these, those, stride, size, count, out);
+            add_tile<Real>(many, left + a * stride, right + b * stride, stride, size, count, out);
         }
 }
 

@@ -108,21 +108,21 @@ template <class Real> ODECO_INLINE double total_share(const Block<Real>& block, 
     return total<Real>(sum);
 }
 
-// `fetch(i)` asks for memory of the next block, while registers i and i + 1 of this one are handled: it comes in time.
-template <class Real, class Fetch>
-ODECO_INLINE void add_block(const Block<Real>& block, Index offset, Index n, Span<const double> weights,
-                            const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out, Fetch fetch) {
-    const Index k = mixtures.coefficients.n, p = mixtures.coefficients.width, each = k / mixtures.n_mixtures;
-    for (Index i = 0; i < block.shape.count; i += 2) {
-        fetch(i);
-        in_pieces<COMPONENTS>(0, k, [&](auto size, Index j) __attribute__((always_inline)) {
-            log_densities<size.value>(mixtures, block, j, i);
-        });
-        for (Index mixture = 0; mixture < mixtures.n_mixtures; ++mixture)
-            for (Index r = i; r < smaller(i + 2, block.shape.count); ++r)
-                normalize(block, mixture * each, (mixture + 1) * each, r, weights, out.highest + mixture * n + offset,
-                          out.norms + mixture * n + offset);
-    }
+// Densities of registers i and i + 1 of samples, and responsibilities.
+template <class Real>
+ODECO_INLINE void find_shares(const Block<Real>& block, Index i, Index offset, Index n, Span<const double> weights,
+                 const LinearMixtures<Real>& mixtures, const PosteriorSums<Real>& out) {
+    const Index k = mixtures.coefficients.n, each = k / mixtures.n_mixtures;
+    in_pieces<COMPONENTS>(0, k, [&](auto size, Index j) __attribute__((always_inline)) {
+        log_densities<size.value>(mixtures, block, j, i);
+    });
+    for (Index mixture = 0; mixture < mixtures.n_mixtures; ++mixture)
+        for (Index r = i; r < smaller(i + 2, block.shape.count); ++r)
+            normalize(block, mixture * each, (mixture + 1) * each, r, weights, out.highest + mixture * n + offset,
+                      out.norms + mixture * n + offset);
+}
+
+template <class Real> void add_block(const Block<Real>& block, Index k, Index p, const PosteriorSums<Real>& out) {
     in_pieces<ROWS>(0, k, [&](auto rows, Index j) __attribute__((always_inline)) {
         in_pieces<COLUMNS>(0, p, [&](auto columns, Index q) __attribute__((always_inline)) {
             add_products<rows.value, columns.value>(block, j, q, out.sums, p);
@@ -149,12 +149,14 @@ void posterior_sums(Rows<const Real> features, Range range, Span<const double> w
     for (Index offset = 0; offset < n; offset += size) {
         const Block<Real> block{features, range.start + offset, RowShape<Real>(smaller(size, n - offset)), shares, stride};
         const bool more = offset + 2 * size <= n;
-        add_block<Real>(block, offset, n, weights, mixtures, out, [&](Index i) __attribute__((always_inline)) {
-            for (Index q = 0; more && q < features.n; ++q) {
+        for (Index i = 0; i < block.shape.count; i += 2) {
+            for (Index q = 0; more && q < features.n; ++q) {  // of the next block: it comes in time
                 __builtin_prefetch(block.at(q, i) + size, 0, 2);
                 __builtin_prefetch(block.at(q, i + 1) + size, 0, 2);
             }
-        });
+            find_shares<Real>(block, i, offset, n, weights, mixtures, out);
+        }
+        add_block<Real>(block, k, features.n, out);
     }
 }
 
@@ -168,13 +170,15 @@ void posterior_sums_of_rows(Span<const RowBlock<From>> blocks, Range range, Span
     Scratch<Real> shares(k * stride), columns(p * stride);
     for (Index offset = 0; offset < n; offset += size) {
         const Index start = range.start + offset, there = smaller(size, n - offset), left = n - offset - there;
-        fill_columns<From, Real>(blocks, start, start + there, {columns, p, stride});
+        fill_features<From, Real>(blocks, start, start + there, {columns, p, stride});
         const Block<Real> block{{columns, p, stride}, 0, RowShape<Real>(there), shares, stride};
         const Span<const double> mine{weights.data + (weights.size > 0 ? start : 0), weights.size};
-        add_block<Real>(block, offset, n, mine, mixtures, out, [&](Index i) __attribute__((always_inline)) {
+        for (Index i = 0; i < block.shape.count; i += 2) {
             const Index low = i * WIDTH<Real>, high = smaller(low + PAIR, left);
             fetch_rows(blocks, start + size + low, start + size + high);
-        });
+            find_shares<Real>(block, i, offset, n, mine, mixtures, out);
+        }
+        add_block<Real>(block, k, p, out);
     }
 }
 

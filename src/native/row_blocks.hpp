@@ -8,15 +8,13 @@ namespace odeco::ODECO_ISA {
 
 // The columns of some rows of all blocks, with squares where they are asked for, a feature in each row of `columns`.
 template <class From, class Real>
-ODECO_INLINE void fill_columns(Span<const RowBlock<From>> blocks, Index start, Index stop, Rows<Real> columns) {
+ODECO_INLINE void fill_features(Span<const RowBlock<From>> blocks, Index start, Index stop, Rows<Real> columns) {
     Index first = 0;
     for (Index b = 0; b < blocks.size; ++b) {
         const RowBlock<From>& block = blocks[b];
-        each_column<Real>(block.rows, block.d, start, stop, block.origin,
-                          [&](Index j, Index i, Vec<Real> value) __attribute__((always_inline)) {
-                              store(columns[first + j] + i, value);
-                              if (block.squares) store(columns[first + block.d + j] + i, value * value);
-                          });
+        Real* values = columns[first];
+        fill_columns<Real>(block.rows, block.d, {start, stop}, block.origin, RowShape<Real>(stop - start).padded(),
+                           {values, block.d, columns.width}, block.squares ? values + block.d * columns.width : nullptr);
         first += block.d * (1 + block.squares);
     }
 }

@@ -6,6 +6,7 @@ namespace odeco::ODECO_ISA {
 namespace {
 
 constexpr int LENGTH = 1024;  // samples at a time
+constexpr int STRIDE = LENGTH + 16;  // rows a whole page apart would share their places in the cache
 
 // The cell of each sample, after those of the other half for half 1, and where in it the sample lies, 0 to 1.
 struct Places {
@@ -35,22 +36,22 @@ template <class Real> struct Outputs {
     Scratch<Real> samples, values;
 
     explicit Outputs(Rows<const Real> turn_)
-        : r(turn_.width), k(turn_.n), turn(turn_), samples(r * LENGTH), values(k * LENGTH) {}
+        : r(turn_.width), k(turn_.n), turn(turn_), samples(r * STRIDE), values(k * STRIDE) {}
 
-    ODECO_INLINE Real* operator[](Index i) const { return values + i * LENGTH; }
+    ODECO_INLINE Real* operator[](Index i) const { return values + i * STRIDE; }
 
     // Of the samples from `start` on, zeros behind them up to whole registers; returns how many that are.
     ODECO_INLINE Index find(Rows<const Real> rows, Index start, Index size) {
         const Index padded = RowShape<Real>(size).padded();
         for (Index j = 0; j < r; ++j) {
-            __builtin_memcpy(samples + j * LENGTH, rows[j] + start, size * sizeof(Real));
-            for (Index t = size; t < padded; ++t) samples[j * LENGTH + t] = 0;
+            __builtin_memcpy(samples + j * STRIDE, rows[j] + start, size * sizeof(Real));
+            for (Index t = size; t < padded; ++t) samples[j * STRIDE + t] = 0;
         }
         for (Index i = 0; i < k; i += LEFT)
             for (Index t = 0; t < padded; t += WIDTH<Real>) {
                 Vec<Real> sums[LEFT] = {};
                 for (Index j = 0; j < r; ++j) {
-                    const Vec<Real> value = load(samples + j * LENGTH + t);
+                    const Vec<Real> value = load(samples + j * STRIDE + t);
                     for (int a = 0; a < LEFT; ++a) sums[a] += turn[smaller<Index>(i + a, k - 1)][j] * value;
                 }
                 for (int a = 0; a < LEFT && i + a < k; ++a) store((*this)[i + a] + t, sums[a]);
@@ -82,14 +83,14 @@ void add_score_products(const ScoredSamples<Real>& of, Range range, Grid grid, c
     Places at;
     Outputs<Real> outputs(of.turn);
     const Index k = outputs.k;
-    Scratch<Real> functions((2 * k + 1 + RIGHT) * LENGTH), weighted((k + 1) * LENGTH);
-    for (Index t = 0; t < LENGTH; ++t) functions[2 * k * LENGTH + t] = 1;
+    Scratch<Real> functions((2 * k + 1 + RIGHT) * STRIDE), weighted((k + 1) * STRIDE);
+    for (Index t = 0; t < LENGTH; ++t) functions[2 * k * STRIDE + t] = 1;
     for (Index start = range.start; start < range.stop; start += LENGTH) {
         const Index size = smaller<Index>(LENGTH, range.stop - start), padded = outputs.find(of.rows, start, size);
-        __builtin_memcpy(functions, outputs[0], k * LENGTH * sizeof(Real));
+        __builtin_memcpy(functions, outputs[0], k * STRIDE * sizeof(Real));
         for (Index i = 0; i < k; ++i) {
             const float* table = tables + i * 2 * grid.n_cells;
-            Real* values = functions + (k + i) * LENGTH;
+            Real* values = functions + (k + i) * STRIDE;
             at.find(outputs[i], of.halves + start, size, grid);
             for (Index t = 0; t < size; ++t) {
                 const float left = table[at.cells[t]];
@@ -99,9 +100,9 @@ void add_score_products(const ScoredSamples<Real>& of, Range range, Grid grid, c
         for (Index i = 0; i <= k; ++i)
             for (Index t = 0; t < padded; ++t) {
                 const Real weight = t >= size ? Real(0) : of.weights.size > 0 ? Real(of.weights[start + t]) : Real(1);
-                weighted[i * LENGTH + t] = weight * functions[(k + i) * LENGTH + t];
+                weighted[i * STRIDE + t] = weight * functions[(k + i) * STRIDE + t];
             }
-        add_inner<Real>(weighted, k + 1, functions, 2 * k + 1, LENGTH, padded, [&](Index i) { return out[i]; });
+        add_inner<Real>(weighted, k + 1, functions, 2 * k + 1, STRIDE, padded, [&](Index i) { return out[i]; });
     }
 }
 

@@ -64,19 +64,24 @@ ODECO_INLINE void add_shares(const Words<N, Real>& words, Index d, const Real* w
     if (p < last) add_words<false, 4>(words, p, last, weights, sums);
 }
 
-// Steps of EM for the proportions of document d; `weights` and `sums` are padded scratch.
+// Steps of EM for the proportions of document d, or of variational inference; `weights` and `sums` are padded scratch. The
+// words come by value: nobody else knows where they are, so that nothing that is stored can change them.
 template <int N, class Real>
-ODECO_INLINE void em_steps(const Words<N, Real>& words, const Real* alpha, Index d, Index n_iter, Real* strengths,
-                           Real* weights, Real* sums) {
-    const Index k = words.topics.width;
-    for (Index step = 0; step < n_iter; ++step) {
-        for (Index i = 0; i < k; ++i) {
-            weights[i] = strengths[i] + alpha[i];
-            sums[i] = 0;
-        }
-        add_shares(words, d, weights, sums);
-        for (Index i = 0; i < k; ++i) strengths[i] = sums[i] * weights[i];
+void em_steps(Words<N, Real> words, const Real* alpha, Index d, Index n_iter, bool variational, Real* strengths,
+              Real* weights, Real* sums);
+
+double exp_digamma(double x);
+
+// What a step of `em_steps` begins with: weights of topics, up to a factor, and sums that are 0.
+template <class Real>
+ODECO_INLINE void begin_em_step(const Real* strengths, const Real* alpha, Index k, bool variational, Real* weights,
+                                Real* sums) {
+    for (Index i = 0; i < k; ++i) {
+        weights[i] = strengths[i] + alpha[i];
+        sums[i] = 0;
     }
+    if (variational)
+        for (Index i = 0; i < k; ++i) weights[i] = Real(exp_digamma(weights[i]));
 }
 
 }  // namespace odeco::ODECO_ISA

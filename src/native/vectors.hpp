@@ -219,5 +219,6 @@ template <class Work> ODECO_INLINE void with_registers(Index count, Work work) {
         default: return work(Constant<0>{});
     }
 }
+#define ODECO_EACH_REGISTERS(DO) DO(1) DO(2) DO(3) DO(4) DO(8) DO(0)
 
 }  // namespace odeco::ODECO_ISA

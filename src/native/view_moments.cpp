@@ -40,7 +40,7 @@ template <class From> struct ViewBlock {
     ODECO_INLINE const double* group(const double* rows, Index g) const { return rows + first[g] * stride; }
 
     ODECO_INLINE void fill(Index start, Index stop, Index size) {
-        fill_columns<From, double>(of.blocks, start, stop, {columns, p, stride});
+        fill_features<From, double>(of.blocks, start, stop, {columns, p, stride});
         __builtin_memset(y, 0, r * stride * sizeof(double));
         const double* directions = of.directions;
         Index place = 0;
