@@ -133,6 +133,7 @@ void bind_documents(nb::module_& module);
 void bind_chains(nb::module_& module);
 void bind_short_chains(nb::module_& module);
 void bind_step_features(nb::module_& module);
+void bind_mixtures(nb::module_& module);
 void bind_samples(nb::module_& module);
 void bind_tables(nb::module_& module);
 void bind_frames(nb::module_& module);

@@ -71,6 +71,8 @@ template <> const PosteriorKernels<float>& posteriors() { return ODECO_CHOOSE(po
 template <> const PosteriorKernels<double>& posteriors() { return ODECO_CHOOSE(posteriors64); }
 template <> const RowPosteriorKernels<float>& row_posteriors() { return ODECO_CHOOSE(row_posteriors32); }
 template <> const RowPosteriorKernels<double>& row_posteriors() { return ODECO_CHOOSE(row_posteriors64); }
+template <> const QuadraticKernels<float>& quadratic() { return ODECO_CHOOSE(quadratic32); }
+template <> const QuadraticKernels<double>& quadratic() { return ODECO_CHOOSE(quadratic64); }
 template <> const ViewKernels<float>& views() { return ODECO_CHOOSE(views32); }
 template <> const ViewKernels<double>& views() { return ODECO_CHOOSE(views64); }
 template <> const ScoreKernels<float>& scores() { return ODECO_CHOOSE(scores32); }

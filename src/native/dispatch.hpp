@@ -11,6 +11,7 @@ template <class Real> const Cvb0Kernels<Real>& cvb0(Index width);  // of the row
 template <class Real> const MixtureKernels<Real>& mixture();
 template <class Real> const PosteriorKernels<Real>& posteriors();
 template <class From> const RowPosteriorKernels<From>& row_posteriors();
+template <class Real> const QuadraticKernels<Real>& quadratic();
 template <class From> const ViewKernels<From>& views();
 template <class Real> const ScoreKernels<Real>& scores();
 template <class From, class Real> const ColumnKernels<From, Real>& columns();

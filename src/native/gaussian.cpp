@@ -150,7 +150,7 @@ void full_sums(Rows<const double> values, const double* center, Rows<const doubl
             totals[j] += sum_of<double>(shares + j * STRIDE, size);
         }
         add_inner<double>(shares, k, columns, d, STRIDE, size, [&](Index j) { return first + j * d; });
-        add_crossed(shares, k, columns, d, STRIDE, size, products, second);
+        add_crossed<double>(shares, k, columns, d, STRIDE, size, products, second);
     }
     mirror(second, k, d);
 }

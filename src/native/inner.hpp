@@ -37,12 +37,13 @@ template <class Real> ODECO_INLINE Real sum_of(const Real* row, Index size) {
 
 // Products of rows c and e >= c with each of `n_left` rows, by blocks of matrices (d, d) of which the part from the diagonal
 // on is added to; `products` is room for d rows and those that are read behind them.
-ODECO_INLINE void add_crossed(const double* left, Index n_left, const double* rows, Index d, Index stride, Index size,
-                              double* products, double* out) {
+template <class Real>
+ODECO_INLINE void add_crossed(const Real* left, Index n_left, const Real* rows, Index d, Index stride, Index size,
+                              Real* products, double* out) {
     for (Index c = 0; c < d; ++c) {
         for (Index e = c; e < d; ++e)
-            multiply(rows + c * stride, rows + e * stride, size, products + (e - c) * stride);
-        add_inner<double>(left, n_left, products, d - c, stride, size,
+            multiply<Real>(rows + c * stride, rows + e * stride, size, products + (e - c) * stride);
+        add_inner<Real>(left, n_left, products, d - c, stride, size,
                           [&](Index i) { return out + (i * d + c) * d + c; });
     }
 }

@@ -217,6 +217,19 @@ template <class Real> struct PosteriorKernels {
                            const PosteriorSums<Real>&);
 };
 
+// Normal distributions of the first d features: log densities constants[j] - |triangles[j] y + shifts[j]|^2 / 2.
+template <class Real> struct QuadraticMixture {
+    const Real* triangles;    // (k, d, d), lower ones
+    Rows<const Real> shifts;  // (k, d)
+    const Real* constants;    // (k,)
+};
+
+template <class Real> struct QuadraticKernels {
+    void (*quadratic_densities)(Rows<const Real> features, const QuadraticMixture<Real>&, Rows<Real> out);
+    void (*quadratic_sums)(Rows<const Real> features, Span<const double> weights, const QuadraticMixture<Real>&,
+                           const PosteriorSums<Real>&, double* second);
+};
+
 // Columns of samples, about an origin where there is one; their squares are features after them, where that is said.
 template <class From> struct RowBlock {
     Rows<const From> rows;
@@ -381,6 +394,8 @@ struct FrameKernels {
     extern const PosteriorKernels<double> posteriors64;                                                                  \
     extern const RowPosteriorKernels<float> row_posteriors32;                                                            \
     extern const RowPosteriorKernels<double> row_posteriors64;                                                           \
+    extern const QuadraticKernels<float> quadratic32;                                                                    \
+    extern const QuadraticKernels<double> quadratic64;                                                                   \
     extern const ViewKernels<float> views32;                                                                             \
     extern const ViewKernels<double> views64;                                                                            \
     extern const TableKernels tables;                                                                                    \

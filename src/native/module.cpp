@@ -9,6 +9,7 @@ NB_MODULE(_native, module) {
     odeco::bind_chains(module);
     odeco::bind_short_chains(module);
     odeco::bind_step_features(module);
+    odeco::bind_mixtures(module);
     odeco::bind_samples(module);
     odeco::bind_tables(module);
     odeco::bind_frames(module);

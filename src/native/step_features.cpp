@@ -252,7 +252,7 @@ struct TripleBlock {
             for (Index c = 0; c < d; ++c) multiply<double>(of + c * STRIDE, of + c * STRIDE, size, products + c * STRIDE);
             return add_inner<double>(around, 2 * k, products, d, STRIDE, size, [&](Index i) { return second + i * d; });
         }
-        add_crossed(around, 2 * k, of, d, STRIDE, size, products, second);
+        add_crossed<double>(around, 2 * k, of, d, STRIDE, size, products, second);
     }
 };
 

@@ -86,6 +86,45 @@ def expected_features(
 
 
 @dataclass(frozen=True, eq=False)
+class Quadratic:
+    """Log joint densities ``constants[j] - |triangles[j] y + shifts[j]|^2 / 2``, y the first d features.
+
+    Lower triangles (k, d, d), shifts (k, d), constants (k,), all of one type.
+    """
+
+    triangles: NDArray[np.floating[Any]] = field(repr=False)
+    shifts: NDArray[np.floating[Any]] = field(repr=False)
+    constants: NDArray[np.floating[Any]] = field(repr=False)
+
+    @classmethod
+    def of(cls, triangles: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Quadratic:
+        return cls(*(np.ascontiguousarray(part, dtype=dtype) for part in (triangles, shifts, constants)))
+
+    def densities(self, features: NDArray[Real]) -> NDArray[Real]:
+        """Those of samples with features (p, m), of which the first d count: (k, m)."""
+        from odeco.kernels.mixtures import quadratic_densities
+
+        out = np.empty((len(self.constants), features.shape[1]), features.dtype)
+        quadratic_densities(features, self.triangles, self.shifts, self.constants, out)
+        return out
+
+
+def expected_products(
+    features: NDArray[Real], quadratic: Quadratic, weights: Floats | None = None
+) -> tuple[Expected, Floats]:
+    """The E step where log joint densities are quadratic in the first d features; sums (k, d, d) of their products."""
+    from odeco.kernels.mixtures import quadratic_sums
+
+    (p, n), (k, d) = features.shape, quadratic.shifts.shape
+    sums, totals, products = np.zeros((k, p)), np.zeros(k), np.zeros((k, d, d))
+    highest, norms = np.empty((2, 1, n), dtype=features.dtype)
+    given = np.empty(0) if weights is None else weights
+    coefficients = quadratic.triangles, quadratic.shifts, quadratic.constants
+    quadratic_sums(features, given, *coefficients, sums, totals, products, highest, norms)
+    return Expected(sums, totals, highest + np.log(norms)), products
+
+
+@dataclass(frozen=True, eq=False)
 class DenseBlock:
     """Columns of samples as densities see them.
 

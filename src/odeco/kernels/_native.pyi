@@ -335,6 +335,30 @@ def posterior_sums_of_rows(
     Features are those of one block after the other, in each the values, then their squares where `squares` says so.
     """
 
+def quadratic_densities(features: Floats, triangles: Floats, shifts: Floats, constants: Floats, out: Floats, /) -> None:
+    """``out[j, t] = constants[j] - |triangles[j] y + shifts[j]|^2 / 2``, y the first d features (p, n) of sample t.
+
+    Lower triangles (k, d, d), shifts (k, d), constants (k,).
+    """
+
+def quadratic_sums(
+    features: Floats,
+    weights: Doubles,
+    triangles: Floats,
+    shifts: Floats,
+    constants: Floats,
+    sums: Doubles,
+    totals: Doubles,
+    second: Doubles,
+    highest: Floats,
+    norms: Floats,
+    /,
+) -> None:
+    """`posterior_sums` of such densities, `highest` and `norms` (1, n); `second` (k, d, d) gets sums of y y'.
+
+    `second` must be symmetric. `weights` (n,) may be empty, for ones.
+    """
+
 def add_views(
     blocks: list[Floats],
     origins: list[Doubles],

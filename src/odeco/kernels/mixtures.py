@@ -1,5 +1,19 @@
 """Responsibilities from log joint densities, and sums by them, in one pass over memory; EM of tables, in one call."""
 
-from odeco.kernels._native import climb_tables, normalize, posterior_sums, posterior_sums_of_rows
+from odeco.kernels._native import (
+    climb_tables,
+    normalize,
+    posterior_sums,
+    posterior_sums_of_rows,
+    quadratic_densities,
+    quadratic_sums,
+)
 
-__all__ = ["climb_tables", "normalize", "posterior_sums_of_rows", "posterior_sums"]
+__all__ = [
+    "climb_tables",
+    "normalize",
+    "posterior_sums",
+    "posterior_sums_of_rows",
+    "quadratic_densities",
+    "quadratic_sums",
+]

@@ -2,7 +2,7 @@
 
 Log densities are linear in features of a row: (y, ||y||^2, 1) where covariances are spherical, (y, y^2, 1) where they
 are diagonal, (y, 1) where one covariance is shared. So an E step is one matrix product with the natural parameters, and
-the sums of the M step another one; full covariances take two more products per component.
+the sums of the M step another one. With full covariances they are quadratic in y, and sums of products come with them.
 
 Spherical components also have a short form: rows projected on the k - 1 dimensions that the means span, with the
 squared norm of what is left. A step then costs n k^2 instead of n d k.
@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
-from odeco.families.responsibilities import expected_features, normalize
+from odeco.families.responsibilities import Quadratic, expected_features, expected_products, normalize
 from odeco.kernels.columns import centred_columns
 from odeco.kernels.threads import even_runs, map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
@@ -33,9 +34,10 @@ Block = tuple[Rows, Floats | None]  # features of some rows, and their weights
 Result = TypeVar("Result")
 
 COVARIANCE_TYPES = tuple(COVARIANCES)
-# Rows at a time: enough for threads not to wait for the interpreter, and no power of two, at which all features of a
-# row would share a few places in the cache.
+# Rows at a time are a multiple of this, no power of two, at which all features of a row would share a few places in the
+# cache; as many as have these numbers, so that threads do not wait for the interpreter.
 _ROWS = 4032
+_NUMBERS = 2**18
 # Coefficients up to which one compiled loop is faster than two products of BLAS and what lies between them.
 _FEW_COEFFICIENTS = 2**13
 # Of posterior mass: however small the weights of rows are, a component that has more is moved.
@@ -96,6 +98,12 @@ def _family(kind: str) -> str:
     return "spherical" if kind == "tied_spherical" else kind
 
 
+def _some_rows(batch: DenseBatch) -> int:
+    """Rows of a batch that are handled at a time."""
+    p: int = max(batch.rows.shape[1], 1)
+    return _ROWS * max(1, min(-(-len(batch) // _ROWS), _NUMBERS // (_ROWS * p)))
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """Rows that EM can read again and again: batches, the origin they are taken about, the dtype of the products.
@@ -116,13 +124,13 @@ class Points:
 
         A feature of all rows lies in one piece of memory: (m, p) in Fortran's order.
         """
-        family = _family(kind)
-        for low in range(0, len(batch), _ROWS):
+        family, n = _family(kind), _some_rows(batch)
+        for low in range(0, len(batch), n):
             key = (family, first + low)
             block = None if self.kept is None else self.kept.blocks.get(key)
             if block is None:
-                weights = None if batch.weights is None else batch.weights[low : low + _ROWS]
-                block = self._features(family, batch.rows[low : low + _ROWS], first + low), weights
+                weights = None if batch.weights is None else batch.weights[low : low + n]
+                block = self._features(family, batch.rows[low : low + n], first + low), weights
                 if self.kept is not None:
                     self.kept.blocks[key] = block
             yield block
@@ -253,8 +261,12 @@ def _in_runs(function: Callable[[int], Result], n: int) -> list[Result]:
 
 def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
     """Log weight + log density of every row under every component, (n, k)."""
-    joint = joint_densities(parameters, points.dimension, points.dtype)
-    parts = [joint(features).T for features in points.features(parameters.covariance_type)]
+    joint, kind = joint_densities(parameters, points.dimension, points.dtype), parameters.covariance_type
+
+    def work(batch: DenseBatch, first: int) -> list[Rows]:
+        return [joint(features).T for features, _ in points.blocks(kind, batch, first)]
+
+    parts = [part for some in over_batches(points, work) for part in some]
     return np.concatenate(parts).astype(np.float64, copy=False)
 
 
@@ -263,33 +275,11 @@ class _Pass:
 
     def __init__(self, points: Points, parameters: GaussianParameters) -> None:
         self.points, self.kind = points, parameters.covariance_type
-        self.joint = joint_densities(parameters, points.dimension, points.dtype)
-        joint, size = self.joint, parameters.means.size
-        self.expect = _by_loop(joint) if isinstance(joint, _Linear) and size <= _FEW_COEFFICIENTS else self._by_products
+        self.expect = joint_densities(parameters, points.dimension, points.dtype).expect
 
     def __call__(self, batch: DenseBatch, first: int) -> Sums:
         parts = [self.expect(*block) for block in self.points.blocks(self.kind, batch, first)]
         return sum(parts[1:], start=parts[0])
-
-    def _by_products(self, features: Rows, weights: Floats | None) -> Sums:
-        shares, values = normalize(self.joint(features))
-        if weights is not None:
-            shares *= weights.astype(shares.dtype)
-        products = None
-        if self.kind == "full":
-            y = features[:, :-1]
-            products = np.stack([(y.T * share) @ y for share in shares]).astype(np.float64)
-        return Sums(*_total(values, weights), (shares @ features).astype(np.float64), products)
-
-
-def _by_loop(joint: _Linear) -> Callable[[Rows, Floats | None], Sums]:
-    nothing = np.zeros(len(joint.coefficients), joint.coefficients.dtype)  # the last feature is 1
-
-    def expect(features: Rows, weights: Floats | None) -> Sums:
-        found = expected_features(features.T, joint.coefficients, nothing, weights)
-        return Sums(*_total(found.values[0], weights), found.features, None)
-
-    return expect
 
 
 def _total(values: Rows, weights: Floats | None) -> tuple[float, float]:
@@ -321,14 +311,27 @@ class PosteriorSums(Additive):
             self.products = self.products + found.products
 
 
-def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) -> Callable[[Rows], Rows]:
-    """A function from features (m, p) to log weight + log density, (k, m)."""
+class Joint(Protocol):
+    """Log weight + log density of each component."""
+
+    def __call__(self, features: Rows, /) -> Rows:
+        """Those of rows, (k, m), from their features (m, p)."""
+
+    def expect(self, features: Rows, weights: Floats | None, /) -> Sums:
+        """The E step on these rows."""
+
+
+def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) -> Joint:
+    """Densities of rows from their features, in the precision of these."""
     with np.errstate(divide="ignore"):
         logs = np.log(parameters.weights)
     if COVARIANCES[parameters.covariance_type].order == 2:
         turns, shifts, constants = standardizing(parameters.means, parameters.covariances)
-        densities = _tied_densities if parameters.covariance_type == "tied" else _full_densities
-        return densities(turns, shifts, logs + constants, dtype)
+        triangles, logs = np.swapaxes(turns, -1, -2), logs + constants
+        if parameters.covariance_type == "full":
+            return _Full(Quadratic.of(triangles, shifts, logs, dtype))
+        slopes = np.hstack([-shifts @ triangles, (logs - 0.5 * (shifts * shifts).sum(axis=1))[:, None]])
+        return _Tied(_Linear(slopes.astype(dtype)), Quadratic.of(triangles[None], 0 * shifts[:1], np.zeros(1), dtype))
     (k, p), variances = parameters.means.shape, np.asarray(parameters.covariances, dtype=np.float64)
     variances = variances if variances.ndim == 2 else np.broadcast_to(variances.reshape(-1, 1), (k, 1))
     linear, square, constants = natural(parameters.means, variances)
@@ -347,31 +350,55 @@ class _Linear:
         with np.errstate(invalid="ignore"):  # BLAS pads with zeros, and the logarithm of no weight times 0 is noticed
             return np.asarray(self.coefficients @ features.T)
 
+    def expect(self, features: Rows, weights: Floats | None) -> Sums:
+        return self._by_loop(features, weights) if self._few else self._by_products(features, weights)
 
-def _full_densities(turns: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
-    # (y, 1) times a (p + 1, p) matrix gives the whitened distance from the mean at once.
-    maps = np.concatenate([turns, shifts[:, None]], axis=1).astype(dtype)
+    @cached_property
+    def _few(self) -> bool:
+        return self.coefficients.size <= _FEW_COEFFICIENTS
 
-    def joint(features: Rows) -> Rows:
-        out = np.empty((len(maps), len(features)), dtype=features.dtype)
-        for j, (matrix, constant) in enumerate(zip(maps, constants, strict=True)):
-            whitened = features @ matrix
-            out[j] = constant - 0.5 * np.einsum("ij,ij->i", whitened, whitened)
-        return out
+    @cached_property
+    def _nothing(self) -> Rows:
+        return np.zeros(len(self.coefficients), self.coefficients.dtype)  # the last feature is 1
 
-    return joint
+    def _by_loop(self, features: Rows, weights: Floats | None) -> Sums:
+        found = expected_features(features.T, self.coefficients, self._nothing, weights)
+        return Sums(*_total(found.values[0], weights), found.features, None)
+
+    def _by_products(self, features: Rows, weights: Floats | None) -> Sums:
+        shares, values = normalize(self(features))
+        if weights is not None:
+            shares *= weights.astype(shares.dtype)
+        return Sums(*_total(values, weights), (shares @ features).astype(np.float64), None)
 
 
-def _tied_densities(turn: Floats, shifts: Floats, constants: Floats, dtype: Any) -> Callable[[Rows], Rows]:
-    constants = constants - 0.5 * (shifts * shifts).sum(axis=1)
-    linear = _Linear(np.hstack([-shifts @ turn.T, constants[:, None]]).astype(dtype))
-    turn = turn.astype(dtype)
+@dataclass(frozen=True, eq=False)
+class _Tied:
+    """The part of the log densities in which components differ, and -|y turn|^2 / 2, which they share."""
 
-    def joint(features: Rows) -> Rows:
-        white = features[:, :-1] @ turn
-        return np.asarray(linear(features) - 0.5 * np.einsum("ij,ij->i", white, white))
+    linear: _Linear
+    shared: Quadratic
 
-    return joint
+    def __call__(self, features: Rows) -> Rows:
+        return np.asarray(self.linear(features) + self.shared.densities(features.T))
+
+    def expect(self, features: Rows, weights: Floats | None) -> Sums:
+        sums = self.linear.expect(features, weights)
+        return replace(sums, value=sums.value + _total(self.shared.densities(features.T)[0], weights)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Full:
+    """A quadratic for each component."""
+
+    quadratic: Quadratic
+
+    def __call__(self, features: Rows) -> Rows:
+        return self.quadratic.densities(features.T)
+
+    def expect(self, features: Rows, weights: Floats | None) -> Sums:
+        found, products = expected_products(features.T, self.quadratic, weights)
+        return Sums(*_total(found.values[0], weights), found.features, products)
 
 
 def single_is_enough(parameters: GaussianParameters, largest: float, scales: Floats) -> bool:

@@ -8,8 +8,10 @@ from scipy.special import logsumexp, softmax
 
 from odeco.families.responsibilities import (
     DenseBlock,
+    Quadratic,
     expected_features,
     expected_of_rows,
+    expected_products,
     normalize,
     posterior,
     shares_of,
@@ -83,6 +85,36 @@ def test_sums_of_features_are_those_of_a_loop(k, p, n, n_mixtures, dtype, weighe
     np.testing.assert_allclose(found.features, sums, **tolerance)
     np.testing.assert_allclose(found.totals, totals, **tolerance)
     np.testing.assert_allclose(found.values, values, **tolerance)
+
+
+# (components, columns, features behind them, samples): tiles of coordinates and parts of them, one block and several.
+QUADRATICS = [(1, 1, 0, 1), (2, 3, 1, 15), (4, 4, 0, 64), (7, 6, 2, 33), (5, 11, 1, 1100), (3, 70, 1, 700)]
+
+
+@pytest.mark.parametrize(("k", "d", "more", "n"), QUADRATICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_sums_of_products_are_those_of_a_loop(k, d, more, n, dtype, weighed):
+    rng = np.random.default_rng(k * d + n)
+    features = rng.standard_normal((d + more, n)).astype(dtype)
+    triangles = np.tril(np.eye(d) + rng.standard_normal((k, d, d)) / d)
+    quadratic = Quadratic.of(triangles, rng.standard_normal((k, d)), rng.standard_normal(k), dtype)
+    weights = rng.uniform(0.0, 2.0, n) if weighed else None
+    found, products = expected_products(features, quadratic, weights)
+    joint = np.empty((k, n))
+    for j in range(k):
+        standard = quadratic.triangles[j].astype(float) @ features[:d] + quadratic.shifts[j][:, None]
+        joint[j] = quadratic.constants[j] - 0.5 * (standard**2).sum(axis=0)
+    shares = softmax(joint, axis=0) * (1.0 if weights is None else weights)
+    wide = features.astype(float)
+    # Sums of n products, of log densities of d squares: rounding of the precision at hand, many times over.
+    tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-11}
+    np.testing.assert_allclose(quadratic.densities(features), joint, **tolerance)
+    np.testing.assert_allclose(found.features, shares @ wide.T, **tolerance)
+    np.testing.assert_allclose(found.totals, shares.sum(axis=1), **tolerance)
+    np.testing.assert_allclose(found.values, [logsumexp(joint, axis=0)], **tolerance)
+    np.testing.assert_allclose(products, np.einsum("jt,at,bt->jab", shares, wide[:d], wide[:d]), **tolerance)
+    np.testing.assert_array_equal(products, np.swapaxes(products, 1, 2))
 
 
 # Columns of each block.

@@ -223,6 +223,40 @@ def test_sums_of_rows_of_wrong_shapes_are_an_error(change, error):
         native.posterior_sums_of_rows(*given)
 
 
+QUADRATIC = {"triangles": (3, 2, 2), "shifts": (3, 2), "constants": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"features": (1, 9), "sums": (3, 1)}, "features must have size 2 at least"),
+        ({"triangles": (3, 2, 1)}, "triangles must have size 2"),
+        ({"triangles": (2, 2, 2)}, "triangles must have size 3"),
+        ({"constants": (2,)}, "constants must have size 3"),
+        ({"weights": (8,)}, "weights must have size 9"),
+        ({"sums": (3, 2)}, "sums must have size 4"),
+        ({"totals": (2,)}, "totals must have size 3"),
+        ({"second": (3, 2, 3)}, "second must have size 2"),
+        ({"highest": (3, 9)}, "highest must have size 1"),
+        ({"norms": (1, 8)}, "norms must have size 9"),
+    ],
+)
+def test_sums_of_quadratics_of_wrong_shapes_are_an_error(change, error):
+    sizes = {"features": (4, 9), "weights": (0,)} | QUADRATIC
+    sizes |= {"sums": (3, 4), "totals": (3,), "second": (3, 2, 2), "highest": (1, 9), "norms": (1, 9)}
+    with pytest.raises(ValueError, match=error):
+        native.quadratic_sums(*map(np.zeros, (sizes | change).values()))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"), [({"out": (3, 8)}, "out must have size 9"), ({"features": (1, 9)}, "at least")]
+)
+def test_densities_of_quadratics_of_wrong_shapes_are_an_error(change, error):
+    sizes = {"features": (4, 9)} | QUADRATIC | {"out": (3, 9)} | change
+    with pytest.raises(ValueError, match=error):
+        native.quadratic_densities(*map(np.zeros, sizes.values()))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("r", "n"), [(1, 3), (2, 17), (5, 515), (9, 1100)])
 def test_products_of_coordinates_are_summed_once_for_every_multiset(dtype, r, n):

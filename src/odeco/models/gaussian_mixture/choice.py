@@ -23,7 +23,7 @@ from odeco.models.gaussian_mixture.theorem import Start, lifted
 from odeco.moments.vectors import ProjectedRows, leading_directions
 from odeco.refinement.gaussian_mixture import GaussianParameters, Kept, Points, log_joint, n_parameters, posterior_sums
 from odeco.sources.base import evenly
-from odeco.sources.dense import DenseBatch, as_dense_source
+from odeco.sources.dense import DenseBatch, as_dense_source, batches_of
 
 Floats = NDArray[np.float64]
 
@@ -131,13 +131,7 @@ class Sample:
         if kind == "tied":  # of the sample: EM needs the second moments of the rows that it runs on
             weighed = rows if batch.weights is None else rows * batch.weights[:, None]
             total = weighed.T @ rows / (len(rows) if batch.weights is None else batch.weights.sum())
-        batches = [
-            DenseBatch(
-                rows[low : low + POLICY.sample_batch],
-                None if batch.weights is None else batch.weights[low : low + POLICY.sample_batch],
-            )
-            for low in range(0, len(rows), POLICY.sample_batch)
-        ]
+        batches = list(batches_of(rows, batch.weights, POLICY.batch))
         points = Points(batches, None, np.dtype(dtype), d, rest, Kept(len(rows)))
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
 

@@ -26,6 +26,7 @@ from odeco.models.gaussian_mixture.passes import (
     gaussian_plan,
     stream_moments,
 )
+from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.models.gaussian_mixture.refine import Refined, climbed, describe, refine
 from odeco.models.gaussian_mixture.theorem import Start, estimate, indifferent, stream_advice
 from odeco.models.mixture_base import (
@@ -38,7 +39,7 @@ from odeco.models.mixture_base import (
 from odeco.moments.passes import Passes
 from odeco.refinement.gaussian_mixture import COVARIANCE_TYPES, GaussianParameters, Points, log_joint, n_parameters
 from odeco.refinement.loop import StoppingRule, Trace
-from odeco.sources.dense import DenseBatch, DenseSource
+from odeco.sources.dense import DenseBatch, DenseSource, batches_of
 from odeco.sources.rows import TableChunk, TablePiece
 from odeco.sources.values import weight_array
 
@@ -310,7 +311,7 @@ class GaussianMixture(MixtureEstimator):
         # About the mean of the components: squares of a large offset would cost the digits of the distances.
         origin = self.weights_ @ self.means_
         parameters = GaussianParameters(self.weights_, self.means_ - origin, self.covariances_, self.covariance_type)
-        points = Points([DenseBatch(clean)], origin, np.float64, self.n_features_in_)
+        points = Points(list(batches_of(clean, None, POLICY.batch)), origin, np.float64, self.n_features_in_)
         return log_joint(points, parameters)
 
     def _draw(self, labels: NDArray[np.intp], rng: np.random.Generator) -> Floats:

@@ -71,8 +71,7 @@ class Policy:
     # Features of rows are kept from step to step up to this size.
     kept_bytes: int = 2**28
     # Projected rows, and rows of a sample, that a thread works on at a time: they stay in its cache.
-    projected_batch: int = 8064
-    sample_batch: int = 2016
+    batch: int = 8064
 
 
 POLICY = Policy()

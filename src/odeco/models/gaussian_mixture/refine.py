@@ -139,7 +139,7 @@ class Problem:
         """The projected rows, for EM on spheres."""
         rows, d = self.moments.rows, self.description.dimension
         assert rows is not None
-        batches = list(batches_of(rows.z, rows.weights, POLICY.projected_batch))
+        batches = list(batches_of(rows.z, rows.weights, POLICY.batch))
         return Points(batches, None, rows.z.dtype, d, rows.rest, Kept(len(rows.z)))
 
     @cached_property
