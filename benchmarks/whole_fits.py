@@ -46,6 +46,11 @@ def fits(draws: dict[str, Draw]) -> dict[str, Fit]:
             lambda x: odeco.GaussianMixture(20, random_state=0).fit(x),
             1_500_000,
         ),
+        'GaussianMixture(covariance_type="full")': (
+            _ellipses,
+            lambda x: odeco.GaussianMixture(6, covariance_type="full", random_state=0).fit(x),
+            1_500_000,
+        ),
         "ProductMixture": (
             lambda n: draws["answers"](n, 60, 10),
             lambda x: odeco.ProductMixture(10, family="bernoulli", random_state=0).fit(x),
@@ -56,7 +61,7 @@ def fits(draws: dict[str, Draw]) -> dict[str, Fit]:
             lambda x: odeco.MultiViewMixture(10, random_state=0).fit(x),
             700_000,
         ),
-        "DawidSkene": (_votes, lambda x: odeco.DawidSkene(4, random_state=0).fit(x), 300_000),
+        "DawidSkene": (_votes, lambda x: odeco.DawidSkene(4, random_state=0).fit(x), 450_000),
         "CategoricalHMM": (
             lambda n: draws["symbols"](n, 50, 10),
             lambda x: odeco.CategoricalHMM(10, random_state=0).fit(x),
@@ -67,11 +72,21 @@ def fits(draws: dict[str, Draw]) -> dict[str, Fit]:
             lambda x: odeco.GaussianHMM(6, random_state=0).fit(x),
             2_000_000,
         ),
-        "PoissonHMM": (_events, lambda x: odeco.PoissonHMM(5, random_state=0).fit(x), 1_500_000),
+        "PoissonHMM": (_events, lambda x: odeco.PoissonHMM(5, random_state=0).fit(x), 3_000_000),
         "ICA": (lambda n: draws["signals"](n, 12), lambda x: odeco.ICA(12, random_state=0).fit(x), 6_000_000),
         "exponentials, in cache": (lambda n: np.linspace(-1.0, 0.0, 2_000), _in_cache, 1),
         "a copy, in memory": (lambda n: np.zeros((2, 25_000_000)), _in_memory, 1),
     }
+
+
+def _ellipses(n: int) -> Any:
+    """Six components in ten columns, each with axes of its own."""
+    rng, k, d = np.random.default_rng(SEED), 6, 10
+    means, turns = 2 * rng.standard_normal((k, d)), np.eye(d) + rng.standard_normal((k, d, d)) / 3
+    rows = rng.standard_normal((n, d))
+    for some, turn, mean in zip(np.array_split(np.arange(n), k), turns, means, strict=True):
+        rows[some] = rows[some] @ turn + mean
+    return rng.permutation(rows)
 
 
 def _views(rows: Any) -> list[Any]:

@@ -54,6 +54,8 @@ def floored(covariances: Floats, floor: Floats) -> Floats:
     """
     units = np.sqrt(np.multiply.outer(floor, floor))
     scaled = (covariances + np.swapaxes(covariances, -1, -2)) / 2 / units
+    if _all_above_one(scaled):
+        return np.asarray(scaled * units)
     values, vectors = np.linalg.eigh(scaled)
     raised = np.maximum(values, np.maximum(1.0, _LEAST_RATIO * values[..., -1:]))
     low = (raised > values).any(axis=-1)
@@ -61,6 +63,17 @@ def floored(covariances: Floats, floor: Floats) -> Floats:
         product = (vectors * raised[..., None, :]) @ np.swapaxes(vectors, -1, -2)
         scaled = np.where(low[..., None, None], product, scaled)
     return np.asarray(scaled * units)
+
+
+def _all_above_one(matrices: Floats) -> bool:
+    """Whether no eigenvalue is below 1, nor so far below the largest that it is rounding: a tenth of an `eigh`."""
+    if not (_LEAST_RATIO * np.trace(matrices, axis1=-2, axis2=-1) < 1.0).all():
+        return False
+    try:
+        np.linalg.cholesky(matrices - np.eye(matrices.shape[-1]))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

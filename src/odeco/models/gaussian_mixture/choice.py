@@ -131,7 +131,10 @@ class Sample:
         if kind == "tied":  # of the sample: EM needs the second moments of the rows that it runs on
             weighed = rows if batch.weights is None else rows * batch.weights[:, None]
             total = weighed.T @ rows / (len(rows) if batch.weights is None else batch.weights.sum())
-        batches = list(batches_of(rows, batch.weights, POLICY.batch))
+        size = POLICY.batch
+        if kind == "full":
+            size = int(np.clip(POLICY.worth_a_thread // (options.n_components * rows.shape[1] ** 2), 252, size))
+        batches = list(batches_of(rows, batch.weights, size))
         points = Points(batches, None, np.dtype(dtype), d, rest, Kept(len(rows)))
         return cls(GaussianLandscape(rows, batch.weights, points, kind, scales, options.floor, total), directions)
 

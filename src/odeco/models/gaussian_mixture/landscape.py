@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from odeco.families.gaussian import COVARIANCES, standardizing
 from odeco.families.responsibilities import shares_of
 from odeco.fitting.landscape import RowLandscape, Sums
+from odeco.kernels.gaussian import full_sums
 from odeco.models.gaussian_mixture.policy import POLICY
 from odeco.refinement.gaussian_mixture import (
     GaussianParameters,
@@ -90,7 +91,10 @@ class GaussianLandscape(RowLandscape[GaussianParameters]):
         totals, features = shares.sum(axis=1), shares @ np.concatenate(list(self.points.features(self.covariance_type)))
         if self.covariance_type != "full":
             return totals, features
-        return totals, features, np.stack([(self.rows.T * share) @ self.rows for share in shares])
+        (k, d), about = (len(shares), self.rows.shape[1]), np.zeros(self.rows.shape[1])
+        products = np.zeros((k, d, d))
+        full_sums(self.rows, about, np.ascontiguousarray(shares.T), np.zeros(k), np.zeros((k, d)), products)
+        return totals, features, products
 
     def posterior(self, state: GaussianParameters) -> tuple[Floats, Floats]:
         return shares_of(log_joint(self.points, state), self.weights)

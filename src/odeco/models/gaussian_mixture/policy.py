@@ -70,8 +70,10 @@ class Policy:
     slack: int = 2
     # Features of rows are kept from step to step up to this size.
     kept_bytes: int = 2**28
-    # Projected rows, and rows of a sample, that a thread works on at a time: they stay in its cache.
+    # Projected rows, and rows of a sample, that a thread works on at a time, fewer where so many products of full
+    # covariances (half a millisecond) are worth a thread already.
     batch: int = 8064
+    worth_a_thread: int = 5_000_000
 
 
 POLICY = Policy()

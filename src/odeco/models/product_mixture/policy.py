@@ -71,6 +71,8 @@ class Policy:
     budget: int = 100_000_000
     most_random: int = 120
     first_steps: int = 40
+    # Parts in which they are climbed: as many on every machine, because a part ends when none of it gains.
+    climbed_parts: int = 4
     # How much of a component that is drawn around a row is the row's own, its variances as shares of the columns', and
     # the least of its rates as a share of the column's: half and half, and away from what EM cannot come back from.
     random_shares: tuple[float, float] = (0.2, 0.8)

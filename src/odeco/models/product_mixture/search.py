@@ -14,6 +14,7 @@ from odeco.decomposition import Decomposer
 from odeco.exceptions import MomentError
 from odeco.families.tables import Families
 from odeco.fitting.candidates import EFFORTS, TIE, Candidate, Effort, Found, explained_gain, finish, is_any_dead, search
+from odeco.kernels.threads import map_parts
 from odeco.models.product_mixture.landscape import ProductLandscape
 from odeco.models.product_mixture.moments import product_start
 from odeco.models.product_mixture.policy import POLICY
@@ -213,7 +214,7 @@ def beats_random_rows(table: Table, moments: Parameters, rng: np.random.Generato
         return False
     landscape, k, effort = table.landscape(POLICY.few_rows), moments.weights.shape[1], EFFORTS["auto"]
     rivals = stack([moments, *random_states(landscape, k, effort.n_field, rng, POLICY.few_budget)])
-    values = refine_products(landscape.data, rivals, max_iter=effort.screen_steps, tol=0.0).values
+    values = _climbed(landscape.data, rivals, effort.screen_steps)[1]
     return bool(values[0] >= values.max() - TIE)
 
 
@@ -259,9 +260,17 @@ def random_states(
     drawn = random_starts(landscape, n_drawn, k, rng)
     if n_drawn == n_states:
         return [drawn.pick(np.array([i])) for i in range(n_states)]
-    climbed = refine_products(data, drawn, max_iter=POLICY.first_steps, tol=0.0)
-    best = np.argsort(-climbed.values, kind="stable")[:n_states]
-    return [climbed.parameters.pick(best[i : i + 1]) for i in range(n_states)]
+    climbed, values = _climbed(data, drawn, POLICY.first_steps)
+    best = np.argsort(-values, kind="stable")[:n_states]
+    return [climbed.pick(best[i : i + 1]) for i in range(n_states)]
+
+
+def _climbed(data: Data, starts: Parameters, n_steps: int) -> tuple[Parameters, Floats]:
+    """All starts so many steps on, and their values; on few rows some of them at a time, shared out among threads."""
+    n_parts = min(starts.n_starts, POLICY.climbed_parts) if data.few is not None else 1
+    parts = np.array_split(np.arange(starts.n_starts), n_parts)
+    found = map_parts(lambda i: refine_products(data, starts.pick(parts[i]), max_iter=n_steps, tol=0.0), n_parts)
+    return stack([part.parameters for part in found]), np.concatenate([part.values for part in found])
 
 
 def random_starts(landscape: ProductLandscape, n_starts: int, k: int, rng: np.random.Generator) -> Parameters:
@@ -307,7 +316,8 @@ def _spread_rows(spread: Floats, masses: Floats, k: int, rng: np.random.Generato
     chosen = [int(rng.choice(len(masses), p=masses))]
     nearest = np.full(len(masses), np.inf)
     while len(chosen) < k:
-        nearest = np.minimum(nearest, np.sum((spread - spread[chosen[-1]]) ** 2, axis=1))
+        away = spread - spread[chosen[-1]]
+        nearest = np.minimum(nearest, np.einsum("ij,ij->i", away, away))
         chance = masses * nearest
         total = chance.sum()
         chosen.append(int(rng.choice(len(masses), p=chance / total if total > 0 else masses)))
