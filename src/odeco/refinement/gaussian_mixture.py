@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +22,7 @@ from odeco.families.averages import averages
 from odeco.families.gaussian import COVARIANCES, CovarianceType, natural, scatter_about, standardizing
 from odeco.families.responsibilities import Quadratic, expected_features, expected_products, normalize
 from odeco.kernels.columns import centred_columns
-from odeco.kernels.threads import even_runs, map_parts, single_threaded_blas, thread_count
+from odeco.kernels.threads import map_parts, single_threaded_blas, thread_count
 from odeco.moments.base import Additive
 from odeco.refinement.loop import StoppingRule, Trace, run_refinement
 from odeco.sources.dense import DenseBatch
@@ -34,10 +33,9 @@ Block = tuple[Rows, Floats | None]  # features of some rows, and their weights
 Result = TypeVar("Result")
 
 COVARIANCE_TYPES = tuple(COVARIANCES)
-# Rows at a time are a multiple of this, no power of two, at which all features of a row would share a few places in the
-# cache; as many as have these numbers, so that threads do not wait for the interpreter.
-_ROWS = 4032
+# Rows at a time: as many as have so many numbers, so that threads do not wait for the interpreter, but this at least.
 _NUMBERS = 2**18
+_ROWS = 4032
 # Coefficients up to which one compiled loop is faster than two products of BLAS and what lies between them.
 _FEW_COEFFICIENTS = 2**13
 # Of posterior mass: however small the weights of rows are, a component that has more is moved.
@@ -98,10 +96,12 @@ def _family(kind: str) -> str:
     return "spherical" if kind == "tied_spherical" else kind
 
 
-def _some_rows(batch: DenseBatch) -> int:
-    """Rows of a batch that are handled at a time."""
-    p: int = max(batch.rows.shape[1], 1)
-    return _ROWS * max(1, min(-(-len(batch) // _ROWS), _NUMBERS // (_ROWS * p)))
+def _some_rows(n: int, p: int) -> int:
+    """Rows that are handled at a time, of n with p columns: even parts."""
+    n_parts = -(-n // max(_ROWS, _NUMBERS // max(p, 1)))
+    rows = -(-n // n_parts)
+    # At a large power of two all features of a row would share a few places in the cache.
+    return rows + 32 if rows % 512 == 0 else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class Points:
 
         A feature of all rows lies in one piece of memory: (m, p) in Fortran's order.
         """
-        family, n = _family(kind), _some_rows(batch)
+        family, n = _family(kind), _some_rows(*batch.rows.shape)
         for low in range(0, len(batch), n):
             key = (family, first + low)
             block = None if self.kept is None else self.kept.blocks.get(key)
@@ -228,14 +228,14 @@ def posterior_sums(points: Points, parameters: GaussianParameters) -> Sums:
     work = _Pass(points, parameters)
     if points.kept is not None and (blocks := points.kept.all(parameters.covariance_type)):
         with single_threaded_blas():
-            parts = _in_runs(lambda t: work.expect(*blocks[t]), len(blocks))
+            parts = map_parts(lambda t: work.expect(*blocks[t]), len(blocks))
     else:
         parts = over_batches(points, work)
     return sum(parts[1:], start=parts[0])
 
 
 def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> list[Result]:
-    """``work(batch, place of its first row)`` for all batches in order, a run of them in each thread.
+    """``work(batch, place of its first row)`` for all batches in order, shared out among threads.
 
     Batches that have to be read are taken as many at a time as there are threads; those in memory all at once.
     """
@@ -245,18 +245,9 @@ def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> l
     with single_threaded_blas():
         while group := list(islice(iterator, at_a_time)):
             starts = first + np.concatenate([[0], np.cumsum([len(batch) for batch in group])]).astype(int)
-            results += _in_runs(lambda t, g=group, s=starts: work(g[t], int(s[t])), len(group))  # type: ignore[misc]
+            results += map_parts(lambda t, g=group, s=starts: work(g[t], int(s[t])), len(group))  # type: ignore[misc]
             first = int(starts[-1])
     return results
-
-
-def _in_runs(function: Callable[[int], Result], n: int) -> list[Result]:
-    """``[function(0), ..., function(n - 1)]``, one run of consecutive numbers in each thread."""
-    if n == 1:  # a step on a thousand rows takes as long as handing it over
-        return [function(0)]
-    runs = even_runs(n)
-    found = map_parts(lambda r: [function(i) for i in runs[r]], len(runs))
-    return [result for run in found for result in run]
 
 
 def log_joint(points: Points, parameters: GaussianParameters) -> Floats:
@@ -351,21 +342,10 @@ class _Linear:
             return np.asarray(self.coefficients @ features.T)
 
     def expect(self, features: Rows, weights: Floats | None) -> Sums:
-        return self._by_loop(features, weights) if self._few else self._by_products(features, weights)
-
-    @cached_property
-    def _few(self) -> bool:
-        return self.coefficients.size <= _FEW_COEFFICIENTS
-
-    @cached_property
-    def _nothing(self) -> Rows:
-        return np.zeros(len(self.coefficients), self.coefficients.dtype)  # the last feature is 1
-
-    def _by_loop(self, features: Rows, weights: Floats | None) -> Sums:
-        found = expected_features(features.T, self.coefficients, self._nothing, weights)
-        return Sums(*_total(found.values[0], weights), found.features, None)
-
-    def _by_products(self, features: Rows, weights: Floats | None) -> Sums:
+        if self.coefficients.size <= _FEW_COEFFICIENTS:
+            nothing = np.zeros(len(self.coefficients), self.coefficients.dtype)  # the last feature is 1
+            found = expected_features(features.T, self.coefficients, nothing, weights)
+            return Sums(*_total(found.values[0], weights), found.features, None)
         shares, values = normalize(self(features))
         if weights is not None:
             shares *= weights.astype(shares.dtype)
