@@ -219,6 +219,7 @@ template <class Work> ODECO_INLINE void with_registers(Index count, Work work) {
         default: return work(Constant<0>{});
     }
 }
+// The numbers of registers that it knows, for functions that are compiled in a file of their own.
 #define ODECO_EACH_REGISTERS(DO) DO(1) DO(2) DO(3) DO(4) DO(8) DO(0)
 
 }  // namespace odeco::ODECO_ISA

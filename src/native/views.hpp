@@ -1,7 +1,8 @@
 // Arrays as the kernels see them: a pointer and a shape. Nothing is owned and nothing is checked here.
 //
-// Everything is always inlined: the kernels are compiled once for each instruction set, and a function that the linker
-// merges must not carry instructions that another machine does not have.
+// Everything here is always inlined: the kernels are compiled once for each instruction set, and a function that the linker
+// merges must not carry instructions that another machine does not have. Functions in the namespace of an instruction set
+// have names of their own: those that several kernels share are compiled once there, in a file of theirs.
 #pragma once
 
 #include <cstddef>

@@ -98,8 +98,8 @@ def _family(kind: str) -> str:
 
 def _some_rows(n: int, p: int) -> int:
     """Rows that are handled at a time, of n with p columns: even parts."""
-    n_parts = -(-n // max(_ROWS, _NUMBERS // max(p, 1)))
-    rows = -(-n // n_parts)
+    n_parts = max(1, -(-n // max(_ROWS, _NUMBERS // max(p, 1))))
+    rows = max(1, -(-n // n_parts))
     # At a large power of two all features of a row would share a few places in the cache.
     return rows + 32 if rows % 512 == 0 else rows
 
