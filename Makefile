@@ -22,7 +22,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 HERE := --config-settings=build-dir=build/here --config-settings=cmake.define.ODECO_ONE_VARIANT=ON
 NATIVE := CMakeLists.txt $(wildcard src/native/*)
 
-SANITIZED := tests/unit/kernels tests/unit/text tests/unit/refinement tests/unit/moments tests/unit/test_completion.py \
+SANITIZED := tests/unit/kernels tests/unit/families tests/unit/text tests/unit/refinement tests/unit/moments tests/unit/test_completion.py \
     tests/unit/decomposition/test_compiled_iteration.py
 TRIAL := import numpy, odeco; from odeco.kernels import _native as n; \
     odeco.CategoricalHMM(2, random_state=0).fit(numpy.arange(999).reshape(-1, 1) % 7 % 3); print("the wheel fits,", n.instruction_set)
