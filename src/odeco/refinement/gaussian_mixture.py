@@ -239,6 +239,8 @@ def over_batches(points: Points, work: Callable[[DenseBatch, int], Result]) -> l
 
     Batches that have to be read are taken as many at a time as there are threads; those in memory all at once.
     """
+    if isinstance(points.batches, Sequence) and len(points.batches) == 1:  # of few rows, often: nothing to hand over
+        return [work(points.batches[0], 0)]
     iterator, first = iter(points.batches), 0
     results: list[Result] = []
     at_a_time = None if isinstance(points.batches, Sequence) else thread_count()
@@ -324,10 +326,12 @@ def joint_densities(parameters: GaussianParameters, dimension: int, dtype: Any) 
         slopes = np.hstack([-shifts @ triangles, (logs - 0.5 * (shifts * shifts).sum(axis=1))[:, None]])
         return _Tied(_Linear(slopes.astype(dtype)), Quadratic.of(triangles[None], 0 * shifts[:1], np.zeros(1), dtype))
     (k, p), variances = parameters.means.shape, np.asarray(parameters.covariances, dtype=np.float64)
-    variances = variances if variances.ndim == 2 else np.broadcast_to(variances.reshape(-1, 1), (k, 1))
+    if variances.ndim < 2:  # of all columns
+        variances = variances.reshape(-1, 1) + np.zeros((k, 1))
     linear, square, constants = natural(parameters.means, variances)
-    projected_out = (dimension - p) * natural(0.0, variances[:, 0])[2]
-    logs = logs + constants.sum(axis=1) + projected_out
+    logs = logs + constants.sum(axis=1)
+    if dimension > p:  # columns that are projected out
+        logs = logs + (dimension - p) * natural(0.0, variances[:, 0])[2]
     return _Linear(np.hstack([linear, square, logs[:, None]]).astype(dtype))
 
 
