@@ -23,6 +23,8 @@ POISSON = "unit/models/test_fixed_points.py::test_poisson_rates_are_mean_counts"
 NO_COUNTS = "unit/models/test_fixed_points.py::test_a_state_without_counts_has_a_rate_near_zero_and_excludes_nothing"
 STATES = "unit/models/test_fixed_points.py::test_gaussian_states_have_the_moments_of_their_steps_and_the_prior"
 ONE_POINT = "unit/models/test_fixed_points.py::test_a_component_on_one_point_has_the_least_variance"
+SCALES = "unit/sources/test_scale.py::test_scales_within_the_range_only_scale_the_means"
+ORACLES_STEP = "unit/refinement/test_gaussian_mixture.py::test_a_step_is_the_oracles"
 ONE_VALUE = "unit/models/test_fixed_points.py::test_a_state_on_one_value_has_the_least_variance"
 SYMBOLS = "unit/models/test_fixed_points.py::test_symbols_and_transitions_are_counted_with_pseudo_counts"
 MERGERS = "unit/models/test_chain_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses"
@@ -122,6 +124,8 @@ MUTATIONS = [
     ),
     Mutation("families/gaussian.py", "floor if self.order else np.min(floor)", "0.0", ONE_POINT),
     Mutation("families/gaussian.py", "np.maximum(1.0, _LEAST_RATIO", "np.maximum(2.0, _LEAST_RATIO", ONE_POINT),
+    Mutation("families/gaussian.py", "matrices - np.eye(matrices.shape[-1])", "matrices", NORMAL),
+    Mutation("refinement/gaussian_mixture.py", "value=sums.value + _total", "value=sums.value - _total", ORACLES_STEP),
     Mutation("families/gaussian.py", "totals.reshape(len(means), -1) * means * means", "means * means", STATES),
     Mutation("families/gaussian.py", "np.log(variances) + means * linear", "np.log(variances)", NORMAL),
     Mutation("families/gaussian.py", "else d * logs", "else logs", NORMAL),
@@ -265,7 +269,7 @@ MUTATIONS = [
         "return 1e-3 * self.min_covar * self.scale**2",
         ONE_VALUE,
     ),
-    Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", STATES),
+    Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", SCALES),
     Mutation("families/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
     # The search of chains
     Mutation("models/hmm/landscape.py", "value += xlogy(within, within)", "value += within", MERGERS),
