@@ -19,14 +19,14 @@ class Mutation(NamedTuple):
 
 
 TOPICS = "unit/models/test_topic_moments.py"
-POISSON = "unit/models/test_fixed_points.py::test_poisson_rates_are_mean_counts"
-NO_COUNTS = "unit/models/test_fixed_points.py::test_a_state_without_counts_has_a_rate_near_zero_and_excludes_nothing"
+POISSON = "unit/refinement/test_emissions_gaussian.py::test_poisson_is_that_of_scipy"
+NO_COUNTS = "unit/refinement/test_emissions_gaussian.py::test_rates_of_columns_without_events_are_the_floor"
 STATES = "unit/models/test_fixed_points.py::test_gaussian_states_have_the_moments_of_their_steps_and_the_prior"
 ONE_POINT = "unit/models/test_fixed_points.py::test_a_component_on_one_point_has_the_least_variance"
+CLIMBS = "unit/refinement/test_short_chains.py::test_climbs_match_the_loop_in_python"
 SCALES = "unit/sources/test_scale.py::test_scales_within_the_range_only_scale_the_means"
 ORACLES_STEP = "unit/refinement/test_gaussian_mixture.py::test_a_step_is_the_oracles"
 ONE_VALUE = "unit/models/test_fixed_points.py::test_a_state_on_one_value_has_the_least_variance"
-SYMBOLS = "unit/models/test_fixed_points.py::test_symbols_and_transitions_are_counted_with_pseudo_counts"
 MERGERS = "unit/models/test_chain_landscape.py::test_a_merger_costs_what_the_expected_likelihood_loses"
 SPLITS = "unit/models/test_chain_landscape.py::test_splitting_keeps_totals"
 VIEWS = "unit/models/test_fixed_points.py::test_views_have_the_moments_of_their_samples"
@@ -270,7 +270,7 @@ MUTATIONS = [
         ONE_VALUE,
     ),
     Mutation("models/hmm/gaussian.py", "np.full(k, np.mean(scale**2))", "np.tile(scale**2, (k, 1))", SCALES),
-    Mutation("families/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", SYMBOLS),
+    Mutation("families/simplex.py", "counts = counts + smoothing", "counts = counts + 2 * smoothing", CLIMBS),
     # The search of chains
     Mutation("models/hmm/landscape.py", "value += xlogy(within, within)", "value += within", MERGERS),
     Mutation("models/hmm/landscape.py", "moves * like.transmat, sums", "moves, sums", SPLITS),

@@ -165,3 +165,10 @@ def test_poisson_is_that_of_scipy(missing: bool) -> None:
             seen = ~np.isnan(x[:, c])
             assert found.rates[j, c] == pytest.approx(np.average(x[seen, c], weights=weights[seen, j]))
     np.testing.assert_allclose(found.unpack(found.pack()).rates, found.rates)
+
+
+def test_rates_of_columns_without_events_are_the_floor() -> None:
+    emission = PoissonEmission(np.ones((K, 2)), floor=1e-7)
+    x = np.column_stack([np.zeros(30), np.full(30, 2.0)])
+    found = emission.maximize(emission.statistics(x, np.ones((30, K))))
+    np.testing.assert_array_equal(found.rates, np.tile([1e-7, 2.0], (K, 1)))
